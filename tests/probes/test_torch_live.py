@@ -7,7 +7,6 @@ import re
 import shutil
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.python import DeepSpeedLive, PatientChoice, TorchLive
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes import torch_live
-from dsdoctor.probes.children import torch_live as child
 from dsdoctor.probes.torch_live import _tail, parse_live, start_torch, torch_facts
 from dsdoctor.process import Result
 
@@ -399,9 +397,3 @@ def test_the_real_torch_and_deepspeed() -> None:
     assert isinstance(deepspeed, DeepSpeedLive), deepspeed
     assert deepspeed.imported.ok
     assert deepspeed.accelerator in {"cpu", "cuda"}
-
-
-def test_the_architecture_of_an_amd_gpu() -> None:
-    for told, expected in (("gfx908:sramecc+:xnack-", "gfx908"), ("NVIDIA H200", None), ("", None)):
-        assert child.amd_arch(SimpleNamespace(gcnArchName=told)) == expected
-    assert child.amd_arch(SimpleNamespace(name="of an older torch")) is None

@@ -8,8 +8,8 @@ import msgspec
 
 from dsdoctor.model.facts.base import Fact
 
-#: The first torch whose builds of ops take a lock of the kernel: `_jit_compile` of
-#: torch/utils/cpp_extension.py in the wheels of 2.13.0, 2.14.0, 2.14.1 and 2.15.0, read 2026-11-29.
+#: The first torch whose builds of ops take a lock of the kernel (its utils/cpp_extension.py,
+#: `_jit_compile`, in the wheels of 2.13.0 to 2.15.0, read 2026-11-29).
 _KERNEL_LOCKS = (2, 14)
 
 
@@ -33,8 +33,7 @@ class Patient(Fact, frozen=True, kw_only=True):
 
     Attributes:
         executable: path of the interpreter.
-        chosen_by: `--python`, `DSDOCTOR_PYTHON`, `VIRTUAL_ENV`, `CONDA_PREFIX`,
-            `running interpreter`, `python3 on PATH`, `the command` or `.venv here`.
+        chosen_by: what chose it, as in `PatientChoice`.
         version: `3.11.7`.
         implementation: `CPython`.
         prefix: sys.prefix.
@@ -204,8 +203,7 @@ class CudaDevice(msgspec.Struct, frozen=True, kw_only=True):
         tried: that was attempted; False for devices that the run does not use.
         error: why it failed.
         error_code: CUDA error number in that text, if any.
-        arch: of an AMD GPU, its architecture (`gfx908`), that of `HSA_OVERRIDE_GFX_VERSION` if it
-            is set.
+        arch: of an AMD GPU, its architecture (`gfx908`).
     """
 
     index: int

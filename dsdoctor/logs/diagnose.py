@@ -92,8 +92,9 @@ def diagnose(
     answer = answer or (more.answer if more.indexes else None)
     native = more.answer_native if more.indexes else None
     found = judge(
-        wanted, scans, rules=more.rules, expect=expect, answer=answer, answer_native=native
-    )
+        wanted, scans, rules=more.rules, expect=expect, answer=answer, answer_native=native,
+        observed=more.observed,
+    )  # fmt: skip
     if budget.left_out:
         found = _with_gaps(found, budget)
     if not dumps:

@@ -12,6 +12,7 @@ from dsdoctor.logs.echoes import ATTRIBUTES, is_echo
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.importing import is_importing
+from dsdoctor.logs.own_files import closed_itself
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
 from dsdoctor.logs.products import (
     ENTRY_POINT,
@@ -117,14 +118,12 @@ DATA_ASSERT = lazy(
     r"|IndexError: Target -?\d+ is out of bounds"
     r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
 )
-#: An operation of the script's model that torch.compile tried on shapes alone, and that failed as
-#: it does without (torch 2.1-2.15 _dynamo/utils.py; the second wording since 2.13 or before).
+#: What torch.compile tried on shapes alone fails without it too (torch 2.1-2.15 _dynamo/utils.py).
 FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
 #: What TorchScript's frontend does not accept in the script's code (torch 1.2-2.15
 #: jit/frontend.py).
 OF_TORCHSCRIPT = frozenset({"UnsupportedNodeError"})
-#: What CPython says of a call of a model with other arguments than it takes, and the frames that
-#: only pass them to it: of torch, DeepSpeed (0.3-0.19 runtime/engine.py) and accelerate.
+#: CPython's words for a call of a model with wrong arguments; frames that only pass them on.
 WRONG_CALL = lazy(r"\bforward\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)")
 PASSES_ARGUMENTS = lazy(
     r"/torch/nn/(?:modules/module\.py _call_impl|modules/module\.py _wrapped_call_impl"
@@ -327,6 +326,7 @@ def _misused(error: Error) -> bool:
     return (
         _unread(error)
         or error.type in OF_TORCHSCRIPT
+        or closed_itself(error)
         or (error.type == "TypeError" and _called_wrongly(error))
         or (error.type == "KeyError" and _lacks_column(error))
         or (error.type in UNFIT_SAMPLE and _while_reading(error))

@@ -30,7 +30,7 @@ PASSED_ON = lazy(
 #: type, a missing file, samples that do not collate.
 THIN = lazy(
     r"/torch/(?:functional|_tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
-    r"|/torch/(?:nn/(?:functional|init)\.py|nn/parallel/|utils/data/|distributions/)"
+    r"|/torch/(?:nn/(?:functional|init|utils/rnn)\.py|nn/parallel/|utils/data/|distributions/)"
     r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
 )
 #: Products that run the training: an exception that they raise may be a defect of theirs. Other

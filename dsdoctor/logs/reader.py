@@ -24,6 +24,7 @@ import msgspec
 from dsdoctor import extras, safe_path
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
+from dsdoctor.logs.notebooks import outputs_of
 from dsdoctor.logs.powershell import Joiner
 
 #: A longer line is returned in pieces.
@@ -334,7 +335,7 @@ def blocks(source: Source) -> Iterator[bytes]:
         ReadError: the log cannot be read.
     """
     joiner = Joiner()
-    return (joiner.joined(block) for block in _as_written(source))
+    return (joiner.joined(block) for block in outputs_of(_as_written(source), clean))
 
 
 def _as_written(source: Source) -> Iterator[bytes]:

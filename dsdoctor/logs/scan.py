@@ -16,6 +16,7 @@ from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.log_end import LogEnd
+from dsdoctor.logs.notebooks import CELL
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.samples import take_out_samples
 
@@ -26,7 +27,12 @@ SHORT = 16 << 10
 
 
 def looks_written(text: bytes) -> bool:
-    """Whether a text may be a document: a first, cheap look."""
+    """Whether a text may be a document: a first, cheap look.
+
+    Tables and sentences among the outputs of a notebook make no document of it.
+    """
+    if text.startswith(CELL.encode()):
+        return False
     if b"```" in text or (len(text) <= SHORT and b"Traceback (most" not in text):
         return True
     marked = text.count(b"\n#") + text.count(b"\n===") + text.count(b"\n---")

@@ -14,7 +14,7 @@ from dsdoctor.logs.echoes import is_echo, signal_of, told_by
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.hits import Scan
-from dsdoctor.logs.knowledge import Answered, Rule
+from dsdoctor.logs.knowledge import Answered, Known, Rule
 from dsdoctor.logs.marks import FATAL_MARKS
 from dsdoctor.logs.outcome import (
     LAUNCHERS,
@@ -51,6 +51,7 @@ from dsdoctor.model.diagnosis import (
     Outcome,
     RaisedBy,
 )
+from dsdoctor.model.observation import Observation
 
 #: Outcomes of an exception that no condition covers.
 UNKNOWN = frozenset({Outcome.UNRECOGNISED, Outcome.USER_CODE})
@@ -68,6 +69,7 @@ def judge(
     expect: Sequence[str] = (),
     answer: Answer | None = None,
     answer_native: Answer | None = None,
+    observed: Mapping[Observation, Known] | None = None,
 ) -> Diagnosis:
     """The verdict on what was found.
 
@@ -80,6 +82,7 @@ def judge(
             compete with the patterns.
         answer_native: looks up what native code says, by its words alone: for an error without a
             cause.
+        observed: the condition for what an exception states without a product's message.
     """
     names = [source.name for source in sources]
     answered = answered_by(scans, answer) if answer is not None else {}
@@ -93,6 +96,14 @@ def judge(
         if said is not None:
             outcome, summary = with_answer(said, error, outcome, summary)
     outcome, summary = with_last_lines(outcome, summary, error, run, scans, late=late)
+    told = _explained(said, outcome, error)
+    if (
+        observed
+        and outcome in UNKNOWN
+        and (own := _own(choice, error, outcome, observed, told, scans))
+    ):
+        causes = causes_of(own, names, sorted_errors(scans))
+        outcome, summary = Outcome.CAUSE, causes[0].message
     unknown = outcome is Outcome.UNRECOGNISED
     if choice.silent is not None or (error is not None and error.type == LAUNCHERS):
         error = None  # it only follows from the failure of a rank
@@ -109,7 +120,7 @@ def judge(
         expectations=_answers(expect, run.marks, names) if expect else (),
         decided_by=presentable(decided),
         raised_by=_raised(error, scans) if unknown else None,
-        explained=_explained(said, outcome, error),
+        explained=told,
         attempts=_attempts(scans, names) if any(scan.restarts for scan in scans) else (),
         consequences=(
             _consequences(choice, scans, names)
@@ -174,6 +185,28 @@ def _explained(said: Answered | None, outcome: Outcome, error: Error | None) -> 
     from dsdoctor.logs.passed_options import passed_option  # noqa: PLC0415
 
     return passed_option(error)
+
+
+def _own(
+    choice: Choice,
+    error: Error | None,
+    outcome: Outcome,
+    observed: Mapping[Observation, Known],
+    told: Explained | None,
+    scans: Sequence[Scan],
+) -> Choice | None:
+    """The condition that an exception states which no message covers; None if there is none."""
+    if error is None or choice.silent is not None or error.type == LAUNCHERS:
+        return None
+    from dsdoctor.logs.own_conditions import cause_of  # noqa: PLC0415  # see above
+
+    chain = (error.source, error.rank, error.chain)
+    later = [
+        one
+        for one in sorted_errors(scans)
+        if (one.source, one.rank, one.chain) == chain and one.line > error.line
+    ]
+    return cause_of(error, outcome, observed, told.text if told is not None else "", later)
 
 
 def _answers(

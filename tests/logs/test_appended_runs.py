@@ -150,7 +150,7 @@ def test_the_second_traceback_of_what_a_library_raises_anew_names_the_caller() -
         "FileNotFoundError: No such file or no access: '/data/roi.nii'\n"
     )
     found = read(inner + outer)
-    assert found.outcome is Outcome.USER_CODE
+    assert [cause.condition for cause in found.causes] == ["path-missing"]
     assert found.first_error is not None
     assert found.first_error.file == "/home/u/trend.py"
     other = outer.replace("in load\n", "in peek\n")

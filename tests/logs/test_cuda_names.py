@@ -30,7 +30,7 @@ ERRORS = (
     ("CUDA_ERROR_INVALID_DEVICE", "cudaErrorInvalidDevice", 10, "invalid device ordinal", "invalid-device-ordinal"),
     ("CUDA_ERROR_NO_BINARY_FOR_GPU", "cudaErrorNoKernelImageForDevice", 48, "no kernel image is available for execution on the device", "gpu-arch-unsupported"),
     ("CUDA_ERROR_ECC_UNCORRECTABLE", "cudaErrorECCUncorrectable", 39, "uncorrectable ECC error encountered", "gpu-hardware-fault"),
-    ("CUDA_ERROR_LAUNCH_TIMEOUT", "cudaErrorLaunchTimeout", 6, "the launch timed out and was terminated", "gpu-hardware-fault"),
+    ("CUDA_ERROR_LAUNCH_TIMEOUT", "cudaErrorLaunchTimeout", 6, "the launch timed out and was terminated", "cuda-kernel-failed"),
     ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "cudaErrorIllegalInstruction", 73, "an illegal instruction was encountered", "gpu-hardware-fault"),
     ("CUDA_ERROR_ILLEGAL_ADDRESS", "cudaErrorIllegalAddress", 77, "an illegal memory access was encountered", "cuda-kernel-failed"),
     ("CUDA_ERROR_HARDWARE_STACK_ERROR", "cudaErrorHardwareStackError", 72, "hardware stack error", "cuda-kernel-failed"),
@@ -77,8 +77,10 @@ def test_an_assertion_of_a_kernel_by_its_name_in_the_driver() -> None:
         ),
     ],
 )
-def test_an_assertion_of_a_kernel_is_the_scripts(text: str) -> None:
-    assert diagnosed(text).outcome is Outcome.USER_CODE
+def test_an_assertion_of_a_kernel_is_a_kernel_that_failed(text: str) -> None:
+    [cause] = diagnosed(text).causes
+    assert cause.condition == "cuda-kernel-failed"
+    assert "out of range" in cause.message
 
 
 def test_an_assertion_of_another_products_kernel_is_not() -> None:

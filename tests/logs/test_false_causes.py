@@ -182,7 +182,7 @@ def test_the_launchers_own_parser_is_told_from_that_of_a_script() -> None:
     refused = "accelerate launch: error: argument --num_machines: invalid int value: ''\n"
     assert said("usage: accelerate launch [-h]\n" + refused) == "launch-option-refused"
     assert said("usage: run.py [-h]\n" + refused.replace("accelerate launch", "run.py")) == (
-        "user-code"
+        "script-option-refused"
     )
 
 

@@ -441,7 +441,7 @@ def test_a_refused_option_is_not_the_cause_of_a_later_start() -> None:
     usage = "usage: t.py [--a A]\nt.py: error: argument --a: expected one argument\n"
     later = 'Traceback (most recent call last):\n  File "/home/me/t.py", line 3, in <module>\n'
     assert said(usage + later + "    import x\nKeyboardInterrupt\n") == "interrupted-by-user"
-    assert said(usage) == "user-code"
+    assert said(usage) == "script-option-refused"
 
 
 def test_the_traceback_behind_a_colon_is_the_reason() -> None:
@@ -936,7 +936,7 @@ def test_a_second_signal_only_ends_the_shutdown_that_the_first_began() -> None:
     )
     handling = "\nDuring handling of the above exception, another exception occurred:\n\n"
     found = read(steps(1, 9) + f"{ended}15\n{handling}{ended}1\n")
-    assert found.outcome is Outcome.UNRECOGNISED
+    assert [cause.condition for cause in found.causes] == ["launcher-killed"]
     assert "SIGTERM" in found.summary
     assert said(steps(1, 9) + f"{ended}1\n{handling}{ended}15\n") == "terminal-closed"
     assert said(steps(1, 9) + f"{ended}1\n") == "terminal-closed"

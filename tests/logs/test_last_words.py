@@ -179,9 +179,9 @@ torch.distributed.elastic.multiprocessing.api.SignalException: Process 18285 got
 
 def test_a_launcher_that_a_signal_ended_was_ended_from_outside() -> None:
     found = read(LAUNCHER.format(15))
-    assert found.outcome is Outcome.UNRECOGNISED
+    assert [cause.condition for cause in found.causes] == ["launcher-killed"]
     assert found.summary == (
-        "SIGTERM from outside ended the launcher, but the log does not show who sent it"
+        "SIGTERM from outside ended the launcher; the log does not show who sent it"
     )
     assert found.raised_by is None  # torch only passes it on
     assert read(LAUNCHER.format(2)).outcome is Outcome.CAUSE  # Ctrl-C has a condition

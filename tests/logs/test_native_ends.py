@@ -83,7 +83,7 @@ def test_what_loggers_of_native_programs_say_last(line: str, outcome: str) -> No
     ],
 )  # fmt: skip
 def test_an_assertion_of_a_kernel_is_the_data_and_the_abort_follows_it(lines: str) -> None:
-    assert said(f"{STEPS}{lines}Aborted (core dumped)\n") == "user-code"
+    assert said(f"{STEPS}{lines}Aborted (core dumped)\n") == "cuda-kernel-failed"
 
 
 def test_another_error_of_the_accelerator_is_not_the_data() -> None:

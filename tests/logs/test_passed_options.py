@@ -1,11 +1,11 @@
-"""Options of a launcher that a script's own parser refused: the script's error, with advice."""
+"""Options of a launcher that a script's own parser refused: the condition, with advice."""
 
 from __future__ import annotations
 
 import pytest
 
 from dsdoctor.logs import Source, diagnose, signatures_of
-from dsdoctor.model.diagnosis import Diagnosis, Outcome
+from dsdoctor.model.diagnosis import Diagnosis
 from dsdoctor.packs import load
 
 KNOWN = signatures_of(load(builtin_only=True))
@@ -27,12 +27,14 @@ def diagnosed(line: str) -> Diagnosis:
 )
 def test_what_to_change_is_said(arguments: str, words: str) -> None:
     found = diagnosed(f"train.py: error: unrecognized arguments: {arguments}")
-    assert found.outcome is Outcome.USER_CODE
-    assert found.explained is not None
-    assert words in found.explained.text
+    [cause] = found.causes
+    assert cause.condition == "script-option-refused"
+    assert words in cause.hint
 
 
 @pytest.mark.parametrize("arguments", ["--local_rank 0", "--lr 1", "--rdzv"])
 def test_other_options_have_no_advice(arguments: str) -> None:
     found = diagnosed(f"train.py: error: unrecognized arguments: {arguments}")
-    assert (found.outcome, found.explained) == (Outcome.USER_CODE, None)
+    [cause] = found.causes
+    assert (cause.condition, found.explained) == ("script-option-refused", None)
+    assert "its usage is in the lines above" in cause.hint

@@ -120,7 +120,7 @@ def test_a_file_of_data_that_is_missing_is_the_users_whatever_framework_reads_it
         f'  File "{PIL}", line 3469, in open\n    fp = builtins.open(filename, "rb")\n'
         "FileNotFoundError: [Errno 2] No such file or directory: '/w/scenes/7.jpg'\n"
     )
-    assert read(text).outcome is Outcome.USER_CODE
+    assert [cause.condition for cause in read(text).causes] == ["path-missing"]
 
 
 @pytest.mark.parametrize("mark", ["", "> ", "`"])

@@ -669,7 +669,7 @@ def assertion_of_the_script_on_rank2_of_64() -> str:
     )
 
 
-@whole(USER)
+@whole("cuda-kernel-failed")
 def device_assert_on_rank1() -> str:
     kernel = "".join(
         f"../aten/src/ATen/native/cuda/Indexing.cu:1289: indexSelectLargeIndex: block: [{n},0,0], thread: [{n},0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"

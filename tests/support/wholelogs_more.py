@@ -532,7 +532,7 @@ def node_that_never_joins() -> str:
     )
 
 
-@whole(USER)
+@whole("script-option-refused")
 def unknown_option_on_all_ranks() -> str:
     usage = "usage: train.py [-h] [--lr LR]\ntrain.py: error: unrecognized arguments: --learning-rate 1e-4\n"
     return start(8) + usage * 8 + agent(range(8), 0, 2)

@@ -49,7 +49,7 @@ SIGNATURES = (
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 804: forward compatibility was attempted on non supported HW",
         ),
-        level=Level.CERTAIN,
+        level=Level.LIKELY,  # a libcuda of another release than the loaded module may say it too
         message="CUDA's forward compatibility was tried on a GPU that does not support it",
         hint="remove CUDA's folder `compat` from `LD_LIBRARY_PATH` and upgrade the "
         "driver, or install a torch build that the driver supports; `dsdoctor fix"

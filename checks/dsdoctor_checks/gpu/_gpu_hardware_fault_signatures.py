@@ -280,18 +280,6 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern="the launch timed out and was terminated|CUDA_ERROR_LAUNCH_TIMEOUT",
-        source="cuda runtime 12.9.79 libcudart.so.12; CUDA 10.2-13.0 cuda.h, cuGetErrorName",
-        examples=(
-            "RuntimeError: CUDA error: the launch timed out and was terminated",
-            "CudaAPIError: [702] Call to cuMemcpyDtoH results in CUDA_ERROR_LAUNCH_TIMEOUT",
-        ),
-        level=Level.WEAK,
-        message="A kernel ran longer than the driver's watchdog allows",
-        hint="use a GPU without a display, or a smaller batch; if the GPU has no "
-        "display, look for `Xid` in `dmesg`",
-    ),
-    Signature(
         pattern=r"\bHBM MULTI BIT ECC ERROR|NPU function error: (?:UCE ERROR|SUSPECT MEM ERROR)|reason=\[?(?:hbm Multi-bit ECC error|device mem error)",
         source="torch_npu 2.1-2.9 csrc/core/npu/NPUException.h, NPUException.cpp",
         message="An Ascend NPU found uncorrectable errors in its memory",

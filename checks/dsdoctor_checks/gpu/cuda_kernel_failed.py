@@ -21,9 +21,15 @@ error was noticed, not where it occurred.
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from dsdoctor.api import Condition, Level, Observation, Scope, Signature
 
-CONDITION = Condition("cuda-kernel-failed", id="DSD651", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "cuda-kernel-failed",
+    id="DSD651",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.KERNEL_ASSERTED,),
+)
 
 HINT = (
     "run again with `CUDA_LAUNCH_BLOCKING=1` to see the operator that failed; if it differs each time,"
@@ -80,6 +86,34 @@ SIGNATURES = (
             "RuntimeError: cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
         ),
         not_examples=("CUDNN_STATUS_EXECUTION_FAILED_CUDART",),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        # driver_types.h of cudaErrorLaunchTimeout: the kernel took too long, and the device has a
+        # limit on that, which a GPU without a display does not have
+        pattern="the launch timed out and was terminated|CUDA_ERROR_LAUNCH_TIMEOUT",
+        source="CUDA 7.0-13.0 cudaGetErrorString, driver_types.h, cuGetErrorName",
+        level=Level.LIKELY,
+        message="A kernel ran longer than the driver's watchdog allows",
+        hint="use a GPU without a display, or a smaller batch; if the GPU has no display, look for"
+        " `Xid` in `dmesg`",
+        examples=(
+            "RuntimeError: CUDA error: the launch timed out and was terminated",
+            "CudaAPIError: [702] Call to cuMemcpyDtoH results in CUDA_ERROR_LAUNCH_TIMEOUT",
+        ),
+        not_examples=(),
+        masks=_VICTIMS,
+    ),
+    Signature(
+        pattern=r"watchdog thread terminated with exception: CUDA (?:driver )?error: device-side assert triggered",
+        source="torch 2.0-2.15 csrc/distributed/c10d/ProcessGroupNCCL.cpp; CUDA 7-13 cudaGetErrorString",
+        level=Level.LIKELY,
+        message="An assertion in a CUDA kernel failed, mostly about an index that is out of range",
+        hint="run the step on the CPU to see the line, and look for a token ID beyond the embedding or a label beyond the classes",
+        examples=(
+            "Process group watchdog thread terminated with exception: CUDA error: device-side assert triggered",
+        ),
+        not_examples=(),
         masks=_VICTIMS,
     ),
     Signature(

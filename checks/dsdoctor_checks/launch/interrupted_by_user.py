@@ -43,6 +43,18 @@ SIGNATURES = (
         masks=("rank-killed",),
     ),
     Signature(
+        # written over a longer line of a bar, whose end stays: the exception has no text of its own
+        pattern=r"^KeyboardInterrupt\S.{0,1000}[\d?](?:it/s|s/it)\]\s*$",
+        source="CPython 3.8-3.14, below tqdm 4, as wandb 0.12-0.22 sdk/lib/redirect.py stores a terminal",
+        examples=(
+            'KeyboardInterruptgine.run_backward(  # py", line 266, in backward  | 0/3 [00:00<?, ?it/s]0:00,  1.11it/s]',
+            "KeyboardInterruptloss=1.2 | 9/30 [00:10<00:20, 1.02s/it]",
+        ),
+        not_examples=("KeyboardInterrupt handler installed, 3 it/s]",),
+        level=Level.WEAK,
+        masks=("rank-killed",),
+    ),
+    Signature(
         # the terminal echoes Ctrl-C where the cursor is: in front of what is printed next
         pattern=r"^(?:\^C)+.{0,120}(?:Killing subprocess \d|sigint_handler|Received (?:2|SIGINT) death signal|Sending process \d+ closing signal SIGINT)",
         source="Linux tty driver (ECHOCTL), above deepspeed 0.4-0.19 launcher/launch.py, torch 1.9-2.13 distributed/elastic",

@@ -26,6 +26,7 @@ from dsdoctor.api import (
     LaunchFiles,
     Missing,
     NotStated,
+    Observation,
     Packages,
     Patient,
     Scope,
@@ -40,7 +41,13 @@ from dsdoctor_checks.python.launcher_of_other_env import MODULES
 
 from . import _launch_file_missing_signatures
 
-CONDITION = Condition("launch-file-missing", id="DSD1212", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "launch-file-missing",
+    id="DSD1212",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.NO_SCRIPT,),
+)
 _ACTIVATE = "or activate the environment that contains it"
 _ADD = "put the folder of its launcher on PATH (`~/.local/bin` after a user installation)"
 _PYTHON = re.compile(r"python[\d.]*")

@@ -52,6 +52,28 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        # memory that runs out kills the largest process: a rank, never the launcher above it
+        pattern=r"\d Killed {2,40}(?:\S{1,200}/)?(?P<launcher>deepspeed|torchrun|accelerate launch|mpirun|mpiexec|python[\d.]{0,5} -m (?:torch\.distributed\.(?:run|launch)|deepspeed\.launcher\.\w{1,20}|accelerate\.commands\.launch))\b",
+        source="bash 3.2-5.3 jobs.c, with glibc's strsignal; Linux 2.6-6.12 mm/oom_kill.c oom_badness",
+        message="the shell reports that SIGKILL ended `{launcher}` itself, not one of its ranks",
+        hint="look for a `kill -9` or `pkill` in scripts that watch the run; stop the ranks that are left",
+        examples=(
+            "run.sh: line 131: 1948759 Killed                  deepspeed --hostfile h train.py",
+            "run.sh: line 9: 40811 Killed                  /opt/env/bin/torchrun --nproc_per_node 8 t.py",
+            "run.sh: line 9: 40811 Killed                  accelerate launch t.py",
+            "run.sh: line 9: 40811 Killed                  mpirun -np 8 python t.py",
+            "run.sh: line 9: 40811 Killed                  mpiexec -np 8 python t.py",
+            "run.sh: line 9: 40811 Killed                  python3.10 -m torch.distributed.run t.py",
+            "run.sh: line 9: 40811 Killed                  python -m torch.distributed.launch t.py",
+            "run.sh: line 9: 40811 Killed                  python -m deepspeed.launcher.runner t.py",
+            "run.sh: line 9: 40811 Killed                  python -m accelerate.commands.launch t.py",
+        ),
+        not_examples=("run.sh: line 9: 40811 Killed                  python train.py",),
+        level=Level.LIKELY,
+        masks=("rank-killed",),
+        echo=True,
+    ),
+    Signature(
         # what the server makes of SIGTERM until its engine runs
         pattern=r"^KeyboardInterrupt: terminated\s*$",
         source="vllm 0.6-0.23 entrypoints/openai/api_server.py",

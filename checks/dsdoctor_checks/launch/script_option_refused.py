@@ -27,6 +27,7 @@ from dsdoctor.api import (
     Condition,
     Finding,
     Missing,
+    Observation,
     Packages,
     Scope,
     ScriptOptions,
@@ -35,7 +36,14 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import listed
 
-CONDITION = Condition("script-option-refused", id="DSD1215", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "script-option-refused",
+    id="DSD1215",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.OPTION_REFUSED,),
+)
+HINT = "correct the arguments of the script: its usage is in the lines above"
 #: How the parsers word it.
 _SAID = {
     "argparse": "unrecognized arguments",

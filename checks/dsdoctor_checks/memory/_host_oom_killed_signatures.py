@@ -192,7 +192,7 @@ SIGNATURES = (
     ),
     Signature(
         # bash names the job: a tunnel or a monitor beside the run is none that trains
-        pattern=r"(?:^\s{0,12}|: |\d ?)Killed(?:$|\s{2,}(?!\s|(?:\S{1,100}/)?(?:auto)?(?:ssh|tail|watch|sleep|tensorboard|nvidia-smi|nvtop|htop)\b))",
+        pattern=r"(?:^\s{0,12}|: |\d ?)Killed(?:$|\s{2,}(?!\s|(?:\S{1,100}/)?(?:auto)?(?:ssh|tail|watch|sleep|tensorboard|nvidia-smi|nvtop|htop|deepspeed|torchrun|accelerate launch|mpirun|mpiexec|python[\d.]{0,5} -m (?:torch\.distributed|deepspeed\.launcher|accelerate\.commands\.launch))\b))",
         source="bash 3.2-5.3 jobs.c, slurm 17.11-25.05 srun, with glibc's strsignal",
         examples=(
             "Killed",
@@ -201,7 +201,10 @@ SIGNATURES = (
             "/usr/bin/bash: line 1: 40811 Killed                  python -u train.py --config c.yaml",
             "  380/3000 [==>.......] - ETA: 1:45:03 - loss: 2.1312 - time (s): 2.2343Killed",
         ),
-        not_examples=("[1]+  Killed                  ssh -N -L 6006:localhost:6006 node3",),
+        not_examples=(
+            "[1]+  Killed                  ssh -N -L 6006:localhost:6006 node3",
+            "run.sh: line 131: 1948759 Killed                  deepspeed --hostfile h train.py",
+        ),
         masks=("nccl-timeout-watchdog", "rendezvous-timeout"),
         unless=STEP_ENDED,
         not_after=STEP_ENDING,

@@ -101,9 +101,13 @@ SIGNATURES = (
         masks=("native-crash", "dependency-version-conflict"),
     ),
     Signature(
-        pattern=r"numpy\.dtype size changed",
-        source="numpy 2.4.6 __init__.py",
+        # as a warning, the structure only grew, which Cython allows: numpy itself hides it
+        pattern=r"(?<!Warning: )numpy\.dtype size changed",
+        source="Cython 0.28-3.1 Cython/Utility/ImportExport.c; numpy 1.8-2.4 __init__.py",
         examples=("ValueError: numpy.dtype size changed, may indicate binary incompatibility.",),
+        not_examples=(
+            "RuntimeWarning: numpy.dtype size changed, may indicate binary incompatibility. Expected 96, got 88",
+        ),
         level=Level.STRONG,
     ),
     Signature(

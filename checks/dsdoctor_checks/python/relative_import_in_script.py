@@ -25,13 +25,21 @@ from dsdoctor.api import (
     Finding,
     LaunchCommand,
     Missing,
+    Observation,
     Scope,
     ScriptImports,
     check,
     fail,
 )
 
-CONDITION = Condition("relative-import-in-script", id="DSD922", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "relative-import-in-script",
+    id="DSD922",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.RELATIVE_IMPORT,),
+)
+HINT = "start it as a module of its package (`-m`), or write the import without the leading dots"
 #: The option of each launcher for a module.
 _OPTION = {"accelerate": "--module", "deepspeed": "--module", "python": "-m", "torchrun": "-m"}
 

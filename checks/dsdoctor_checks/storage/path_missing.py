@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Level,
     Missing,
     MissingPath,
+    Observation,
     Place,
     RunNeeds,
     Scope,
@@ -36,7 +37,13 @@ from dsdoctor.api import (
     warn,
 )
 
-CONDITION = Condition("path-missing", id="DSD1502", scope=Scope.JOB, since="0.1")
+CONDITION = Condition(
+    "path-missing",
+    id="DSD1502",
+    scope=Scope.JOB,
+    since="0.1",
+    names=(Observation.NO_PATH,),
+)
 
 
 @check(CONDITION)
@@ -194,6 +201,18 @@ SIGNATURES = (
             "OSError: /data/model does not appear to have a file named config.json. Checkout 'https://huggingface.co//data/model/tree/None' for available files.",
         ),
         not_examples=("OSError: org/model does not appear to have a file named config.json.",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"Dataset not found(?: \S{1,4})?, (?:nonexistent|missing) paths?:? \[?'(?P<path>[^']{1,300})'",
+        source="ultralytics yolov5 3.0-7.0 and yolov7 utils/general.py check_dataset; ultralytics 8.0-8.3 data/utils.py",
+        message="the dataset's folder `{path}` does not exist",
+        examples=(
+            "WARNING: Dataset not found, nonexistent paths: ['/data/coco/val2017']",
+            "Dataset not found ⚠️, missing paths ['/data/x/images/val']",
+            "Dataset not found, missing path '/data/x/images/val'",
+        ),
+        not_examples=("Dataset not found, nonexistent paths: []",),
         level=Level.STRONG,
     ),
     Signature(

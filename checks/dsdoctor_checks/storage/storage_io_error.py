@@ -58,6 +58,21 @@ SIGNATURES = (
         level=Level.LIKELY,
     ),
     Signature(
+        # the file system took the script away while the shell was still reading it
+        pattern=r": error reading input file: (?P<why>Stale file handle|Input/output error|Transport endpoint is not connected)\s*$",
+        source="bash 5.2 input.c, with glibc's words for ESTALE, EIO and ENOTCONN",
+        examples=(
+            "run/train.sh: error reading input file: Stale file handle",
+            "bash: error reading input file: Input/output error",
+            "t.sh: error reading input file: Transport endpoint is not connected",
+        ),
+        not_examples=("error: t.sh: error reading input file: Stale file handle of n1",),
+        message="The shell could not read on in the job's script: {why}",
+        hint="do not replace or remove the script while a job runs it (copy it to the job's folder"
+        " first), and check the file system of that folder",
+        level=Level.LIKELY,
+    ),
+    Signature(
         pattern=r"\[Errno (?:70\] Communication error on send|107\] Transport endpoint is not connected|108\] Cannot send after transport endpoint shutdown|121\] Remote I/O error)",
         source="Linux 4-6 errno; CPython OSError",
         examples=(

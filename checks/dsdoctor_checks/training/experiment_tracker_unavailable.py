@@ -85,6 +85,21 @@ SIGNATURES = (
         hint="check the entity and project of the run, and `wandb login --relogin` with the right account",
     ),
     Signature(
+        pattern=r"^wandb\.(?:errors|sdk)(?:\.\w{1,40}){0,4}\.(?:CommError|WandbApiFailedError): ",
+        source="wandb 0.10-0.27 errors/__init__.py, errors/errors.py, apis/normalize.py,"
+        " sdk/lib/service/service_connection.py",
+        examples=(
+            "wandb.errors.CommError: <Response [409]>",
+            "wandb.errors.errors.CommError: Failed to execute API request: no answer",
+            "wandb.sdk.lib.service.service_connection.WandbApiFailedError: relogin required",
+        ),
+        not_examples=("see wandb.errors.CommError: no", "see wandb.sdk.WandbApiFailedError: no"),
+        unless=("project not found",),
+        message="Weights & Biases rejected a request, or did not answer it",
+        hint="look for what the server said in the lines around it; set `WANDB_MODE=offline` and upload"
+        " later with `wandb sync`",
+    ),
+    Signature(
         pattern=r"MlflowException: API request to (?P<url>\S{1,200}) failed",
         source="mlflow 1.20-3.6 utils/rest_utils.py",
         examples=(

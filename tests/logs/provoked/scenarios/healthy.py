@@ -147,7 +147,7 @@ def user_dtype_mismatch_bf16(bench: Bench) -> int:
     return bench.deepspeed(script, "--deepspeed", "--deepspeed_config", "ds_config.json")
 
 
-@scenario("user-code", r"unrecognized arguments: --local_rank")
+@scenario("user-code", r"unrecognized arguments: --local_rank", also_ok=("script-option-refused",))
 def user_no_local_rank_argument(bench: Bench) -> int:
     """The script's own argparse does not know the --local_rank that the launcher adds."""
     script = "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr', type=float)\nparser.parse_args()\n"

@@ -257,6 +257,8 @@ def _of_the_last_run(
     """The hits and exceptions that may be the first failure: nothing that the job outlived."""
     errors = sorted_errors(scans)
     hits = [hit for hit in _counted(scans) if not _only_remarked(hit, errors)]
+    refused = {(one.source, one.line) for one in errors if refused_start(one, errors)}
+    hits = [hit for hit in hits if (hit.source, hit.line) not in refused]
     hits = without_second_signals(without_own_requests(hits, errors), errors)
     hits = with_rules(hits, scans, rules, answered)
     if len(scans) == 1 and (line := outlived(scans[0], hits, errors)):

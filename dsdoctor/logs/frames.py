@@ -20,9 +20,11 @@ OTHER = lazy(
     r"(?:\]\([^\s()]{1,800}\))?[:,]?"
     r" in (?P<function>[\w.<>]{1,120})"
 )
-#: A cell of a notebook (IPython 8-9 core/ultratb.py; 8.0 and 8.1 wrote `Input In [3], in f()`).
+#: A cell of a notebook (IPython 8-9 core/ultratb.py; 8.0 and 8.1 wrote `Input In [3], in f()`, and
+#: 4-7 `<ipython-input-3-0f1e2d> in f(x)`).
 CELL = lazy(
-    r"^\s{0,8}(?P<file>(?:Cell|Input) In ?\[\d{1,9}\])(?:, line (?P<line>\d{1,9}))?"
+    r"^\s{0,8}(?P<file>(?:Cell|Input) In ?\[\d{1,9}\]|<ipython-input-\d{1,9}-\w{1,40}>(?= in ))"
+    r"(?:, line (?P<line>\d{1,9}))?"
     r"(?:,? in (?P<function>[\w.<>]{1,120}))?"
 )
 #: The rest of a frame's line that a terminal broke after the file.
@@ -92,7 +94,7 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
         if match is None and " in " in line and (".py" in line or head.endswith(".py")):
             inner = _unboxed(line)
             match = OTHER.search(head + inner if head else inner)
-        if match is None and " In" in line:
+        if match is None and (" In" in line or "<ipython-input-" in line):
             match = CELL.match(line)
         if match is not None:
             file = match["file"].replace("\\\\", "/").replace("\\", "/")

@@ -1,4 +1,4 @@
-"""Notebooks (`.ipynb`): what their cells have printed, in the order in which they were run."""
+"""Notebooks (`.ipynb`): what their cells have printed."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def looks_like_notebook(head: bytes) -> bool:
 def printed_by(data: bytes) -> bytes | None:
     """The outputs of a notebook's code cells as a log; None if it is none.
 
-    Each cell's outputs begin with its number, as Jupyter shows it. A cell that was run again has
-    only its last outputs, and a higher number.
+    Each cell's outputs begin with its number, as Jupyter shows it. The cells are in the order of
+    the notebook: numbers begin anew with each kernel, so they give no order.
     """
     try:
         notebook = json.loads(data)
@@ -60,9 +60,9 @@ def printed_by(data: bytes) -> bytes | None:
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list) or "nbformat" not in notebook:
         return None
-    ran: list[tuple[int, int, str]] = []
+    ran: list[str] = []
     number = 0
-    for place, cell in enumerate(cells):
+    for cell in cells:
         if not isinstance(cell, dict) or cell.get("cell_type") != "code":
             continue
         count = cell.get("execution_count")
@@ -70,8 +70,8 @@ def printed_by(data: bytes) -> bytes | None:
         outputs = cell.get("outputs")
         text = "".join(map(_ended, _texts(outputs))) if isinstance(outputs, list) else ""
         if text or isinstance(count, int):
-            ran.append((number, place, f"{CELL}{number}]:\n{text}"))
-    return "".join(text for _, _, text in sorted(ran)).encode("utf-8", "replace")
+            ran.append(f"{CELL}{number}]:\n{text}")
+    return "".join(ran).encode("utf-8", "replace")
 
 
 def _texts(outputs: list[Any]) -> Iterator[str]:

@@ -29,7 +29,7 @@ PASSED_ON = lazy(
 #: Functions, mostly of torch, that only check and read what their caller passes: a wrong shape or
 #: type, a missing file, samples that do not collate.
 THIN = lazy(
-    r"/torch/(?:functional|_tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
+    r"/torch/(?:functional|_?tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
     r"|/torch/(?:nn/(?:functional|init|utils/rnn)\.py|nn/parallel/|utils/data/|distributions/)"
     r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
 )

@@ -20,7 +20,7 @@ NO_PROGRESS = lazy(
 #: (transformers 4.20-5.23 modeling_utils.py, core_model_loading.py; diffusers pipeline_utils.py).
 LOADING = lazy(r"Loading (?:checkpoint shards|weights|pipeline components)[^|\n]{0,20}\|")
 #: A progress line contains one of these.
-LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=", b"[batch=")
+LITERALS = (b"it/s", b"s/it", b"loss", b"Loss", b"step=", b"[batch=", b"; xent: ")
 #: Lines examined for each literal, from the end of a block.
 MOST_TRIES = 8
 LONGEST = 1000
@@ -83,6 +83,8 @@ def _progress() -> re.Pattern[str]:
         r".{0,200}loss)"
         r"|(?i:\bepoch\b[ :=#]*\[?(?P<p>\d{1,9}).{0,200}?loss)"
         r"|^\{'(?:train_)?loss': .{0,200}'epoch': '?(?P<e>\d{1,6}(?:\.\d{1,9})?)"
+        # OpenNMT-py 0.3-3.5 onmt/utils/statistics.py; PreSumm models/reporter.py
+        r"|\bStep (?P<q>\d{1,9})/ {0,4}\d{1,9}; .{0,80}xent: "
         r"|^\{'loss': |'train_runtime'|\[Rank 0\] step=(?P<d>\d{1,9}), skipped"
     )
 
@@ -94,6 +96,8 @@ def step_of(text: str, place: int = 0) -> Step | None:
     Step(place=0, kind='n1000', reached=120.0)
     >>> step_of("INFO:root:[9,   200/ 6090] train_loss: 2.728")
     Step(place=0, kind='s', reached=9000200.0)
+    >>> step_of("Step 50/100000; acc:  31.2; ppl: 51.2; xent: 3.9; lr: 0.00001; 3/41 tok/s")
+    Step(place=0, kind='s', reached=50.0)
     >>> step_of("Epoch 1:  3%|# | 3000/60000 [25:00<9:00:00,  2.01it/s, v_num=7, loss=0.1]")
     Step(place=0, kind='n60000', reached=3000.0)
     """
@@ -106,7 +110,15 @@ def step_of(text: str, place: int = 0) -> Step | None:
     for epoch, step in (("g", "h"), ("f", "i")):
         if found[epoch] is not None:
             return Step(place, "s", float(found[epoch]) * EPOCH + float(found[step]))
-    for kind, count in (("s", "s"), ("b", "s"), ("t", "s"), ("d", "s"), ("p", "p"), ("e", "e")):
+    for kind, count in (
+        ("s", "s"),
+        ("b", "s"),
+        ("t", "s"),
+        ("d", "s"),
+        ("q", "s"),
+        ("p", "p"),
+        ("e", "e"),
+    ):
         if found[kind] is not None:
             return Step(place, count, float(found[kind]))
     return Step(place, "", 0.0)

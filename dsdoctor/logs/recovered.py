@@ -93,6 +93,10 @@ HANDLER = lazy(
 #: Where Flask (0.5-3.1 app.py) catches what the function for a request raised: it logs that, and
 #: answers with 500.
 FLASK = lazy(r"[\\/]flask[\\/]app\.py (?:wsgi_app|__call__)$")
+#: Where ComfyUI (2023-2025 execution.py) runs a node of a prompt and catches what it raises, what
+#: it prints when a prompt has ended, well or not (main.py), and within how many lines.
+NODES = lazy(r"[\\/]execution\.py (?:recursive_execute|get_output_data|\w*map_node_over_list)$")
+PROMPT, OF_THE_SAME = "Prompt executed in ", 8
 #: What a server logs once a signal asks it to stop (vllm 0.25 entrypoints/launcher.py), and what
 #: its output handler may raise only because of that (v1/engine/exceptions.py; vllm issue 48745).
 ASKED_TO_STOP = "[shutdown] API server: shutdown triggered"
@@ -131,7 +135,10 @@ def answered_requests(scans: Sequence[Scan]) -> bool:
     """
     errors = [(error, scan) for scan in scans for error in scan.errors]
     return bool(errors) and all(
-        ANSWERED.search(error.more) or _served_others(error, scan) or _caught(error, scan)
+        ANSWERED.search(error.more)
+        or _served_others(error, scan)
+        or _caught(error, scan)
+        or _ran_others(error, scan)
         for error, scan in errors
     )
 
@@ -146,6 +153,14 @@ def _caught(error: Error, scan: Scan) -> bool:
     behind = "\n".join(text for number, text in scan.tail if number > error.line)
     broke = max((found.end() for found in BROKE.finditer(behind)), default=0)
     return SERVED.search(behind[broke:]) is not None
+
+
+def _ran_others(error: Error, scan: Scan) -> bool:
+    """Whether ComfyUI caught an exception of a prompt, and ran another prompt after that."""
+    places = (f"{frame.file} {frame.function}" for frame in error.frames)
+    return any(NODES.search(place) for place in places) and any(
+        PROMPT in text and number > error.line + OF_THE_SAME for number, text in scan.tail
+    )
 
 
 def _served_others(error: Error, scan: Scan) -> bool:

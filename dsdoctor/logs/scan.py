@@ -13,6 +13,7 @@ import msgspec
 from dsdoctor.logs import reader
 from dsdoctor.logs.block_reader import BlockReader
 from dsdoctor.logs.bounds import Budget
+from dsdoctor.logs.caught import take_out_caught
 from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.log_end import LogEnd
@@ -62,6 +63,8 @@ class Scanner(ReadySignatures):
         found = blocks.finish()
         if blocks.lines.traces.full:
             end.add_latest(found, blocks.lines, BlockReader(self, index, source.rank, latest=True))
+        if found.errors:
+            take_out_caught(found)
         if found.hits or found.errors:
             take_out_samples(found, b"".join(held))
         shown = found.hits or found.errors or found.marks or found.tail

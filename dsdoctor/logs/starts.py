@@ -20,6 +20,8 @@ COMMAND = lazy(r"/bin/[\w-]+$")
 NOT_FOUND = lazy(r"python[\w.]{0,12}: can't open file '?(?P<script>[^']{1,300}?)'?: \[Errno 2\]")
 #: The module that Python did not find (CPython 3.3-3.14 Lib/importlib/_bootstrap.py).
 MISSING = lazy(r"^No module named '?(?P<module>\w{1,80})'?$")
+#: A cell of a notebook, as `frames.CELL` reads it.
+OF_A_CELL = lazy(r"(?:Cell|Input) In ?\[|<ipython-input-")
 RUNPY = lazy(r"(?:^|[\\/])runpy\.py$|^<frozen runpy>$")
 #: What ends a script before it has done anything: an option that it does not accept, or a file of
 #: its own that Python cannot compile.
@@ -47,7 +49,7 @@ def refused_start(error: Error, errors: Sequence[Error]) -> bool:
 
     All ranks fail alike, so a script that came further afterwards was started again.
     """
-    return error.type.endswith(NEVER_RAN) and any(
+    return _never_ran(error) and any(
         later.source == error.source
         and later.line > error.line
         and later.traced
@@ -58,6 +60,12 @@ def refused_start(error: Error, errors: Sequence[Error]) -> bool:
         and (error.type == "SystemExit" or later.chain != error.chain)
         for later in errors
     )
+
+
+def _never_ran(error: Error) -> bool:
+    """Whether nothing of a script ran, or Python did not even find it."""
+    missing = not error.traced and NOT_FOUND.search(error.text) is not None
+    return missing or error.type.endswith(NEVER_RAN)
 
 
 def _of_a_package(error: Error) -> bool:
@@ -119,6 +127,8 @@ def died_before(scan: Scan, errors: Sequence[Error]) -> int:
     for earlier, later in itertools.pairwise(ended):
         if earlier.type == "KeyboardInterrupt":
             anew = not later.traced
+        elif _of_a_cell(earlier) and _of_a_cell(later):
+            anew = later.chain != earlier.chain  # people run the next cell once one has failed
         else:
             apart = later.chain != earlier.chain and later.begun > earlier.line + APART
             anew = apart and later.traced and _is_same_script(earlier, later)
@@ -212,7 +222,12 @@ def _ends_a_process(error: Error) -> bool:
     if not error.frames:
         return False
     entry = _entry(error)
-    return entry.function == "<module>" and not package_of(entry.file)
+    return _of_a_cell(error) or (entry.function == "<module>" and not package_of(entry.file))
+
+
+def _of_a_cell(error: Error) -> bool:
+    """Whether an exception left a cell of a notebook."""
+    return bool(error.frames) and OF_A_CELL.match(error.frames[0].file) is not None
 
 
 def _entry(error: Error) -> Frame:

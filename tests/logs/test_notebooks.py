@@ -1,4 +1,4 @@
-"""Notebooks are read as what their cells have printed, in the order in which they were run."""
+"""Notebooks are read as what their cells have printed."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def test_words_in_the_source_of_a_cell_are_no_failure() -> None:
     assert said(notebook(cell(1, printed("loss 2.1\n"), source=raised))) == "clean"
 
 
-def test_cells_are_read_in_the_order_in_which_they_were_run() -> None:
+def test_cells_are_read_in_the_order_of_the_notebook() -> None:
     data = notebook(cell(7, printed("b")), {"cell_type": "markdown", "source": ["# c"]},
                     cell(2, {"output_type": "execute_result", "data": {"text/plain": ["a"]}}))  # fmt: skip
-    assert printed_by(data) == b"In [2]:\na\nIn [7]:\nb\n"
+    assert printed_by(data) == b"In [7]:\nb\nIn [2]:\na\n"
 
 
 def test_tables_among_the_outputs_do_not_make_it_a_document() -> None:

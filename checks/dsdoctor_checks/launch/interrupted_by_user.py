@@ -80,6 +80,13 @@ SIGNATURES = (
         masks=("rank-killed", "host-oom-killed", "job-cancelled", "launcher-killed"),
     ),
     Signature(
+        pattern=r"Keyboard interruption in main thread\.\.\. closing server\.",
+        source="gradio 2.0-5.49 blocks.py",
+        examples=("Keyboard interruption in main thread... closing server.",),
+        level=Level.WEAK,
+        masks=("rank-killed",),
+    ),
+    Signature(
         # trainers that end in order, so that Python prints no traceback
         pattern=r"Detected KeyboardInterrupt, attempting graceful shutdown|Keyboard interruption\. Exiting from early training",
         source="lightning 1.0-2.5 pytorch/trainer/call.py; cvnets and corenet engine/training_engine.py",

@@ -97,6 +97,18 @@ SIGNATURES = (
         level=Level.WEAK,
     ),
     Signature(
+        pattern=r"'(?:logps|rewards)/(?:chosen|rejected)': nan\b",
+        source="trl 0.4-0.24 trainer/dpo_trainer.py, orpo_trainer.py, kto_trainer.py: of each step",
+        examples=(
+            "{'loss': 0.0, 'learning_rate': 1e-05, 'rewards/chosen': nan, 'epoch': 0.5}",
+            "{'loss': 0.0, 'logps/rejected': nan, 'logps/chosen': nan}",
+            "'rewards/rejected': nan, 'epoch': 0.5}",
+        ),
+        not_examples=("'rewards/chosen': nanmean", "'logps/chosen': -88.1, 'rewards/chosen': 0.1"),
+        level=Level.WEAK,
+        message="The model gives NaN for the texts that it learns from",
+    ),
+    Signature(
         pattern="probability tensor contains either `?inf`?, `?nan",
         source="torch 2.13.0 libtorch_cpu.so",
         message="The model's probabilities contain NaN or infinities when a token is sampled",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,6 +52,8 @@ def printed_by(data: bytes) -> bytes | None:
     Each cell's outputs begin with its number, as Jupyter shows it. The cells are in the order of
     the notebook: numbers begin anew with each kernel, so they give no order.
     """
+    import json  # noqa: PLC0415  # few logs are a notebook
+
     try:
         notebook = json.loads(data)
     except (ValueError, RecursionError):

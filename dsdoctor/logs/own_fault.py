@@ -120,8 +120,7 @@ DATA_ASSERT = lazy(
 )
 #: What torch.compile tried on shapes alone fails without it too (torch 2.1-2.15 _dynamo/utils.py).
 FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
-#: What TorchScript's frontend does not accept in the script's code (torch 1.2-2.15
-#: jit/frontend.py).
+#: What TorchScript does not accept in the script's code (torch 1.2-2.15 jit/frontend.py).
 OF_TORCHSCRIPT = frozenset({"UnsupportedNodeError"})
 #: CPython's words for a call of a model with wrong arguments; frames that only pass them on.
 WRONG_CALL = lazy(r"\bforward\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)")
@@ -394,7 +393,8 @@ def _users(error: Error) -> bool:
 
 def _own_import(error: Error) -> bool:
     """Whether one file of the script imported a missing name, or a file beside it, wrongly."""
+    own = error.file or (error.frames and not package_of(error.frames[-1].file))  # or a cell
     if error.message.startswith("attempted relative import "):
-        return bool(error.file)
+        return bool(own)
     found = IMPORTED.search(error.message)
-    return bool(found and error.file and not package_of(found["path"]))
+    return bool(found and own and not package_of(found["path"]))

@@ -31,7 +31,7 @@ PASSED_ON = lazy(
 THIN = lazy(
     r"/torch/(?:functional|_?tensor|_refs/\w+|_prims_common/\w+|serialization|storage)\.py$"
     r"|/torch/(?:nn/(?:functional|init|utils/rnn)\.py|nn/parallel/|utils/data/|distributions/)"
-    r"|/torchvision/(?:transforms|datasets|io)/|/safetensors/|/PIL/|/torchaudio/"
+    r"|/torchvision/(?:transforms|datasets|io|models)/|/safetensors/|/PIL/|/torchaudio/"
 )
 #: Products that run the training: an exception that they raise may be a defect of theirs. Other
 #: packages are the script's choice, and read its data.

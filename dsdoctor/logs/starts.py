@@ -58,8 +58,16 @@ def refused_start(error: Error, errors: Sequence[Error]) -> bool:
         and not _imports(later)
         and not later.type.endswith(NEVER_RAN)
         and (error.type == "SystemExit" or later.chain != error.chain)
+        and not _runs_missing(later, error)
         for later in errors
     )
+
+
+def _runs_missing(later: Error, error: Error) -> bool:
+    """Whether another process ran a script that one did not find: other nodes may have it."""
+    missing = NOT_FOUND.search(error.text)
+    name = _base(missing["script"]) if missing else ""
+    return any(_base(frame.file) == name for frame in later.frames)
 
 
 def _never_ran(error: Error) -> bool:

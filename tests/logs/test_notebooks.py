@@ -82,3 +82,37 @@ def test_what_is_no_notebook_is_read_as_it_stands(data: bytes) -> None:
     assert (
         said(data + b"\nRuntimeError: CUDA out of memory. Tried to allocate 2 GiB\n") == "gpu-oom"
     )
+
+
+OLD = [
+    "-------------------------------------------",
+    "{0}                                 Traceback (most recent call last)",
+    "<ipython-input-{1}-0f1e2d> in <module>\n----> 1 train(model)\n",
+    "<ipython-input-2-aa1e2d> in train(model)\n      1 def train(model):\n----> 2     model.step()\n",
+    "{0}: {2}",
+]
+
+
+def failed(kind: str, number: int, words: str) -> dict[str, Any]:
+    shown = [line.format(kind, number, words) for line in OLD]
+    return {"output_type": "error", "ename": kind, "evalue": words, "traceback": shown}
+
+
+def test_the_frames_of_earlier_releases_of_ipython() -> None:
+    assert (
+        said(notebook(cell(3, failed("NameError", 3, "name 'epoch' is not defined"))))
+        == "user-code"
+    )
+
+
+def test_the_last_cell_that_failed_counts() -> None:
+    first = failed("RuntimeError", 3, "CUDA out of memory. Tried to allocate 2.00 GiB")
+    last = failed("KeyError", 4, "'labels'")
+    assert said(notebook(cell(3, first))) == "gpu-oom"
+    assert said(notebook(cell(3, first), cell(4, last))) == "user-code"
+    assert said(notebook(cell(4, last), cell(3, first))) == "gpu-oom"
+
+
+def test_a_name_that_a_file_beside_the_notebook_does_not_have() -> None:
+    words = "cannot import name 'tree' from 'grow' (/home/me/nb/grow.py)"
+    assert said(notebook(cell(3, failed("ImportError", 3, words)))) == "user-code"

@@ -176,3 +176,66 @@ def test_a_structure_of_numpy_that_only_grew_is_no_failure() -> None:
     said = "numpy.dtype size changed, may indicate binary incompatibility. Expected 96, got 88\n"
     assert named(f"/x/_bootstrap.py:222: RuntimeWarning: {said}training\n") == "clean"
     assert named(HEAD + OWN + f"ValueError: {said}") == "numpy-abi-2"
+
+
+def test_what_the_models_of_torchvision_are_passed_is_the_scripts() -> None:
+    said = (
+        "RuntimeError: Given groups=1, weight of size [64, 3, 7, 7], expected input[2, 1, 512, 512] to"
+        " have 3 channels, but got 1 channels instead\n"
+    )
+    layers = frame(f"{SITE}/torchvision/models/resnet.py", "_forward_impl") + frame(
+        f"{SITE}/torch/nn/modules/conv.py", "_conv_forward"
+    )
+    assert named(HEAD + OWN + layers + said) == "user-code"
+    other = layers.replace("torchvision/models", "torchvision/ops")
+    assert named(HEAD + OWN + other + said) != "user-code"
+
+
+def test_a_gpu_program_of_cublas_that_failed() -> None:
+    said = "RuntimeError: cublas runtime error : {} at /x/aten/src/THC/THCBlas.cu:258\n"
+    failed = HEAD + OWN + said.format("the GPU program failed to execute")
+    assert named(failed) == "cuda-kernel-failed"
+
+
+def test_a_docker_without_gpus_started_nothing() -> None:
+    said = "unknown flag: --gpus\nSee 'docker run --help'.\nmake: *** [train] Error 125\n"
+    assert named(said) == "container-not-started"
+
+
+def test_a_plugin_that_comfyui_leaves_out() -> None:
+    failed = HEAD + OWN + "ModuleNotFoundError: No module named 'insightface'\n"
+    left_out = (
+        "\nCannot import /c/custom_nodes/reactor module for custom nodes: No module named 'x'\n"
+    )
+    port = "OSError: [Errno 98] error while attempting to bind on address ('127.0.0.1', 8188): address already in use\n"
+    assert named(failed + left_out + HEAD + OWN + port) == "port-in-use"
+    later = HEAD + OWN + "KeyError: 'labels'\n"
+    assert [one.type for one in (read(failed + left_out + later).first_error,) if one] == [
+        "KeyError"
+    ]
+    assert named(failed + later) == "script-module-missing"
+
+
+def test_a_prompt_that_comfyui_ran_after_one_that_failed() -> None:
+    node = frame("/c/ComfyUI/execution.py", "get_output_data")
+    failed = (
+        "got prompt\n" + HEAD + node + frame("/c/ComfyUI/nodes.py", "load_image") + gone("/c/a.png")
+    )
+    ended = "\nPrompt executed in 3.80 seconds\n"
+    loading = "".join(f"Requested to load part {n}\nLoading 1 new model\n" for n in range(9))
+    assert named(failed + ended) == "path-missing"
+    assert named(failed + ended + "got prompt\n" + loading + ended) == "clean"
+    assert named(failed.replace("execution.py", "loading.py") + ended + loading + ended) != "clean"
+
+
+def test_python_that_did_not_find_the_script_before_it_was_started_again() -> None:
+    missing = "python: can't open file 'train_scrip.py': [Errno 2] No such file or directory\n"
+    later = HEAD + '  File "/home/me/train_script.py", line 3, in <module>\n    x\nKeyError: 3\n'
+    assert named(missing) == "launch-file-missing"
+    assert named(missing + later) == "user-code"
+
+
+def test_dpo_that_learns_from_nan() -> None:
+    step = "{{'loss': 0.69, 'rewards/chosen': {0}, 'logps/chosen': {0}, 'epoch': 0.1}}\n"
+    assert named(step.format("nan") * 3 + "Killing subprocess 7\n") == "training-diverged"
+    assert named(step.format("-3.1") * 3) == "clean"

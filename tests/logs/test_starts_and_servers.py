@@ -103,7 +103,7 @@ def test_an_interrupt_without_frames() -> None:
 def test_options_that_are_refused_after_an_interrupt() -> None:
     stopped = died(12, "KeyboardInterrupt\n")
     assert said(stopped) == "interrupted-by-user"
-    assert said(stopped + REFUSED) == "user-code"
+    assert said(stopped + REFUSED) == "script-option-refused"
     assert said(died(12, OOM) + REFUSED) == "gpu-oom"
 
 

@@ -22,6 +22,16 @@ _HOOKS = (*_VICTIMS, "native-crash")
 #: A message that names the reason, such as a full disk or a denied folder, says more than these.
 SIGNATURES = (
     Signature(
+        pattern=r"^(?:\S+: )?unknown flag: --gpus",
+        source="docker 17-18.09 cli (spf13/pflag): `--gpus` exists since 19.03; podman 1-4.4",
+        message="this docker has no `--gpus`: it is older than 19.03",
+        hint="upgrade docker, or start with `--runtime=nvidia` (nvidia-docker2)",
+        examples=("unknown flag: --gpus", "docker: unknown flag: --gpus"),
+        not_examples=("a test of `unknown flag: --gpus` in old clients",),
+        level=Level.STRONG,
+        masks=("no-gpu-visible",),
+    ),
+    Signature(
         pattern=r"\d tasks in gang unschedulable: (?P<why>.{1,200})",
         source="Volcano 1.0-1.13 pkg/scheduler/plugins/gang, pkg/scheduler/cache",
         message="Volcano has not started the job: {why}",

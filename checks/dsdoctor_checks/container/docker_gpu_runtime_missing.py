@@ -341,18 +341,17 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern=r"^(?:\S+: )?unknown flag: --gpus|no known GPU vendor found|Use the NVIDIA Container Toolkit to start this container|failed to inject CDI devices",
+        pattern=r"no known GPU vendor found|Use the NVIDIA Container Toolkit to start this container|failed to inject CDI devices",
         source=(
             "docker 19.03-28 cli; nvidia-container-toolkit 1.0-1.17; NVIDIA NGC containers "
             "20.01-25.09 entrypoint; docker 25-28 daemon/cdi.go"
         ),
         examples=(
-            "unknown flag: --gpus",
             "docker: Error response from daemon: failed to discover GPU vendor from CDI: no known GPU vendor found",
             "   Use the NVIDIA Container Toolkit to start this container with GPU support; see",
             "failed to inject CDI devices",
         ),
-        not_examples=("a test of `unknown flag: --gpus` in old clients",),
+        not_examples=(),
         level=Level.STRONG,
         masks=("no-gpu-visible",),
     ),

@@ -48,9 +48,10 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
-        pattern="no CUDA-capable device",
-        source="cuda runtime 12.9.79 libcudart.so.12",
+        pattern=r"no CUDA-capable device|cuda runtime error \(100\)",
+        source="cuda runtime 12.9.79 libcudart.so.12; CUDA 10.1-13.0 driver_types.h: cudaErrorNoDevice",
         examples=(
+            "RuntimeError: cuda runtime error (100)",
             "RuntimeError: cuda runtime error (38) : no CUDA-capable device is detected at /pytorch/aten/src/THC/THCGeneral.cpp:50",
         ),
         level=Level.STRONG,

@@ -89,6 +89,20 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
+        # CUBLAS_STATUS_EXECUTION_FAILED; on a GPU that is newer than the CUDA of this torch as well
+        pattern=r"cublas runtime error : the GPU program failed to execute",
+        source="torch 0.1-1.4 aten/src/THC/THCBlas.cu",
+        level=Level.WEAK,
+        message="A kernel of cuBLAS failed (the GPU program failed to execute)",
+        hint="check that this torch was built for the GPU (`python -m torch.utils.collect_env`; these"
+        " releases use CUDA 8 to 10), then run with `CUDA_LAUNCH_BLOCKING=1`",
+        examples=(
+            "RuntimeError: cublas runtime error : the GPU program failed to execute at /x/THC/THCBlas.cu:258",
+        ),
+        not_examples=(),
+        masks=_VICTIMS,
+    ),
+    Signature(
         # driver_types.h of cudaErrorLaunchTimeout: the kernel took too long, and the device has a
         # limit on that, which a GPU without a display does not have
         pattern="the launch timed out and was terminated|CUDA_ERROR_LAUNCH_TIMEOUT",

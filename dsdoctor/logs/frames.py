@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dsdoctor.lazy_regex import lazy
 
-#: Frames kept of a traceback, the deepest last.
+#: Frames kept of a traceback: the outermost, which shows what was started, and the deepest.
 KEPT_FRAMES = 16
 #: Formats of Python itself, faulthandler and PyCharm.
 PLAIN = lazy(
@@ -104,4 +104,6 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
             found[-1] = Frame(found[-1].file, rest["function"], number)
         inner = _unboxed(line) if "│" in line else ""
         head = inner if BROKEN.match(inner) else ""
-    return tuple(found[-KEPT_FRAMES:])
+    if len(found) > KEPT_FRAMES:
+        found[1 : 1 - KEPT_FRAMES] = []
+    return tuple(found)

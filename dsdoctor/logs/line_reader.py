@@ -38,6 +38,8 @@ from dsdoctor.model.condition import Signature
 
 #: Lines before an exception that are searched for its frames.
 FRAME_LINES = 40
+#: The same for a longer traceback, such as one of rich, which shows the source of each frame.
+MOST_FRAME_LINES = 300
 #: Lines after an exception on which its text may continue.
 MORE_LINES = 3
 #: Lines after it that are kept for the few texts that are longer.
@@ -238,7 +240,9 @@ class LineReader:
     def _placed(self, error: Error, window: Window, at: _Unplaced) -> Error:
         """The exception with its frames, its time, and the lines on which its text continues."""
         rank = at.rank
-        front, behind = window.lines(at.start, FRAME_LINES, FURTHER_LINES)
+        above = error.line - error.begun
+        before = min(max(FRAME_LINES, above + 1), MOST_FRAME_LINES)
+        front, behind = window.lines(at.start, before, FURTHER_LINES)
         pairs = [strip_prefixes(line) for line in front]
         own = [text for text, who in pairs if who is None or rank is None or who == rank]
         pairs = [strip_prefixes(line) for line in behind[:MORE_LINES]]
@@ -249,7 +253,6 @@ class LineReader:
             error = msgspec.structs.replace(
                 error, message=first[:LONGEST], text=f"{error.text} {first}".rstrip()[:LONGEST]
             )
-        above = error.line - error.begun
         begun = front[-above:][:1] if 0 < above <= len(front) else []
         child = CHILD.match(front[-above - 1]) if 0 < above < len(front) else None
         return msgspec.structs.replace(

@@ -26,6 +26,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
 from dsdoctor.logs.notebooks import outputs_of
 from dsdoctor.logs.powershell import Joiner
+from dsdoctor.logs.titles import without_mark
 
 #: A longer line is returned in pieces.
 LONGEST_LINE = 1 << 20
@@ -335,7 +336,8 @@ def blocks(source: Source) -> Iterator[bytes]:
         ReadError: the log cannot be read.
     """
     joiner = Joiner()
-    return (joiner.joined(block) for block in outputs_of(_as_written(source), clean))
+    written = without_mark(outputs_of(_as_written(source), clean))
+    return (joiner.joined(block) for block in written)
 
 
 def _as_written(source: Source) -> Iterator[bytes]:

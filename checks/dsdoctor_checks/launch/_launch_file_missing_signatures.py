@@ -81,7 +81,7 @@ SIGNATURES = (
     ),
     Signature(
         # `torch` and `deepspeed` have conditions of their own
-        pattern=r"^\S{0,300}python[\w.]{0,12}: No module named (?P<module>(?!(?:torch|deepspeed)(?:\.__main__)?(?:;|$))[\w.]{1,200})(?:;|$)",
+        pattern=r"^\S{0,300}python[\w.]{0,12}: No module named (?P<module>(?!(?:torch|deepspeed)(?:\.__main__)?(?:;|$)|torch\.distributed\s*$)[\w.]{1,200})(?:;|$)",
         source="CPython 3.3-3.14 Lib/runpy.py",
         message="`python -m` did not find the module `{module}`",
         hint=_MODULE,
@@ -93,6 +93,7 @@ SIGNATURES = (
         not_examples=(
             "/usr/bin/python3: No module named deepspeed",
             "/usr/bin/python3: No module named torch",
+            "/usr/bin/python: No module named torch.distributed",
         ),
         level=Level.STRONG,
         masks=("script-module-missing",),

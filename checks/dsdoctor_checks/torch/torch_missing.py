@@ -166,4 +166,17 @@ SIGNATURES = (
             "get_requires_for_build_wheel",
         ),
     ),
+    Signature(
+        # Python 2 names the package in front of `launch` or `run`, though torch itself is missing
+        pattern=r"^\S{0,300}python[\w.]{0,12}: No module named torch\.distributed\s*$",
+        source="CPython 2.7 Lib/runpy.py, Lib/pkgutil.py and Python/import.c",
+        message="the interpreter that starts the launcher has no torch, and is Python 2",
+        hint="activate the environment that contains torch, or start the launcher with its interpreter",
+        examples=("/usr/bin/python: No module named torch.distributed",),
+        not_examples=(
+            "/usr/bin/python3: No module named torch.distributed.run",
+            "/usr/bin/python3: No module named torch.distributed; 'torch' is not a package",
+        ),
+        level=Level.STRONG,
+    ),
 )

@@ -33,6 +33,10 @@ _SHELL = (
     *(".", "alias", "builtin", "cd", "command", "eval", "exec", "export", "module", "set"),
     *("source", "time", "ulimit", "umask", "unset", "wait"),
 )
+#: The shell script in what `RunNeeds.followed` says.
+_FOLLOWED = re.compile(r" of `([^`]+)`")
+#: Folders in which a script is looked for that is not in the working folder.
+_MOST_FOLDERS = 100
 #: Endings of the files that are looked for.
 _SCRIPTS = (".py", ".sh", ".bash", ".slurm", ".sbatch", ".sub", ".job", ".pbs", ".lsf", ".bsub")
 _SHELLS = re.compile(r"(?:ba|da|z|k)?sh")
@@ -190,6 +194,7 @@ def launch_files(
         "config_file"
     )
     path = None if script is None else posixpath.normpath(posixpath.join(run.cwd, script))
+    exists = None if path is None else _exists(host, path)
     found = (_find_program(host, program, command, run, bin_dir) or None) if program else None
     if runner and found is None:  # a task of the project, or what the runner installs first
         program = None
@@ -215,8 +220,9 @@ def launch_files(
         ),
         script=script,
         script_path=path,
-        script_exists=None if path is None else _exists(host, path),
+        script_exists=exists,
         script_wrong=wrong,
+        script_folder=_folder_with(host, script or "", run) if exists is False else "",
         **ends,
         launcher_config=config or None,
         launcher_config_exists=_is_file(host, posixpath.join(run.cwd, config)) if config else None,
@@ -228,6 +234,29 @@ def launch_files(
         loaded=None if _is_elsewhere(command, run) else checkpoint_loaded(host, command, run),
         **_model(host, command, run),
     )
+
+
+def _folder_with(host: Host, script: str, run: RunNeeds) -> str:
+    """Where a script is that does not exist in the working folder, as a path from that folder.
+
+    Looked for in the folder of the shell script that starts it, in those above the working folder,
+    and in those in it.
+    """
+    if script.startswith(("/", "~")):
+        return ""
+    by = _FOLLOWED.search(run.followed)
+    try:
+        inside = sorted(host.listdir(run.cwd))[:_MOST_FOLDERS]
+    except HostError:
+        inside = []
+    names = [*([posixpath.dirname(by[1])] if by else ()), "..", "../..", *inside]
+    near = dict.fromkeys(name for name in names if name and not name.startswith("/"))
+    found = [
+        name
+        for name in near
+        if _exists(host, posixpath.normpath(posixpath.join(run.cwd, name, script)))
+    ]
+    return found[0] if len(found) == 1 else ""
 
 
 def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:

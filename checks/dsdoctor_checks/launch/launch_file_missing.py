@@ -123,8 +123,8 @@ def program_and_script_are_there(
         yield _no_script(files, files.script)
     if files.launcher_config is not None and files.launcher_config_exists is False:
         yield fail(
-            f"the configuration file `{files.launcher_config}` of `accelerate launch` does"
-            f" not exist in `{files.folder}`",
+            f"the configuration file `{files.launcher_config}` of `accelerate launch` does not exist"
+            + ("" if files.launcher_config.startswith("/") else f" in `{files.folder}`"),
             effect="`FileNotFoundError` before any rank starts",
             hint="correct the path after `--config_file`, or write the file with"
             " `accelerate config`",
@@ -176,12 +176,16 @@ def _no_script(files: LaunchFiles, script: str) -> Finding:
         )
     if files.script_wrong:
         return _no_word(script, files.script_wrong)
+    absolute = script.startswith("/")
+    hint = "correct its path, or start in the directory that it is relative to"
+    if files.script_folder:
+        hint = f"start in `{files.script_folder}`, which contains it"
     return fail(
-        f"the script `{script}` does not exist in `{files.folder}`",
+        f"the script `{script}` does not exist" + ("" if absolute else f" in `{files.folder}`"),
         effect="the command fails at once with `No such file or directory`"
         if not script.endswith(".py")
         else "every rank fails with `can't open file`",
-        hint="correct its path, or start in the directory that it is relative to",
+        hint="correct its path" if absolute else hint,
         script=files.script_path,
     )
 

@@ -173,6 +173,8 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
         script_wrong: why a script that does not exist is none: `typographic` (it begins with a dash
             or quote that a document has put there), `blank`, or `no ending` (with `.py` it exists);
             "" = unknown.
+        script_folder: the only folder in the neighborhood in which a script that does not exist
+            would be found, as a path from `folder`; "" = there is none.
         line_ends: the line of a shell script that starts the job, if it ends with a carriage
             return; "" = it does not, or there is none.
         line_ends_fatal: the carriage return becomes a part of the script's name, or cuts off the
@@ -211,6 +213,7 @@ class LaunchFiles(Fact, frozen=True, kw_only=True):
     script_path: str | None = None
     script_exists: bool | None = None
     script_wrong: str = ""
+    script_folder: str = ""
     line_ends: str = ""
     line_ends_fatal: bool = False
     launcher_config: str | None = None

@@ -245,3 +245,31 @@ def test_a_runner_that_is_not_installed() -> None:
     finding = judge(launch_file_missing.program_and_script_are_there, launch_files=facts).worst
     assert finding.evidence["program"] == "conda"
     assert finding.hint == "install `conda`, or put its folder on PATH"
+
+
+@pytest.mark.parametrize(
+    ("text", "followed", "hint"),
+    [
+        pytest.param("torchrun gone.py", "", "correct its path, or start in", id="nowhere"),
+        pytest.param("torchrun /gone/t.py", "", "correct its path", id="an absolute path"),
+        pytest.param("torchrun one.py", "", "start in `sub`, which contains it", id="below"),
+        pytest.param("torchrun top.py", "", "start in `..`, which contains it", id="above"),
+        pytest.param("torchrun two.py", "", "correct its path, or start in", id="in two folders"),
+        pytest.param(
+            "torchrun deep.py",
+            "line 3 of `a/b/run.sh`; what it launches after that was not checked (line 9)",
+            "start in `a/b`, which contains it",
+            id="beside the shell script",
+        ),
+    ],
+)
+def test_a_script_in_another_folder_is_found(text: str, followed: str, hint: str) -> None:
+    there = ("sub/one.py", "sub/two.py", "other/two.py", "a/b/deep.py", "a/b/run.sh", "../top.py")
+    files = {"/usr/bin/torchrun": "", **{f"/home/me/job/{name}": "" for name in there[:-1]}}
+    host = FakeHost(env={"PATH": "/usr/bin"}, files={**files, "/home/me/top.py": ""})
+    run = RunNeeds(cwd="/home/me/job", followed=followed)
+    found = launch_files.function(host, run, command(text), PATIENT)
+    judged = judge(launch_file_missing.program_and_script_are_there, launch_files=found)
+    (finding,) = judged.bad
+    assert finding.hint.startswith(hint)
+    assert ("exist in `/home/me/job`" in finding.message) == ("/gone" not in text)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import posixpath
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,6 +29,7 @@ from dsdoctor.lint_manifests import manifest_parts, unread
 from dsdoctor.lint_variables import script_variables
 from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.facts.machine import Environment
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status
@@ -44,10 +44,6 @@ from dsdoctor.probes.hostfile import parse_env_file
 
 #: Files larger than this are data, not configuration.
 LARGEST = 1 << 20
-#: Folders without the configuration of a job.
-SKIPPED = frozenset(
-    {".git", ".hg", "node_modules", "__pycache__", ".venv", "venv", "site-packages", "wandb"}
-)
 #: Further keys, which files of other programs have too; they count in a file that the user named.
 COMMON_KEYS = frozenset(
     {"train_batch_size", "gradient_accumulation_steps", "optimizer", "scheduler",
@@ -61,6 +57,8 @@ _SCRIPTS = (".sh", ".bash", ".sbatch", ".slurm", ".job", ".pbs", ".lsf", ".bsub"
 _YAML = (".yaml", ".yml")
 #: Families of conditions that judge commands.
 _OF_COMMANDS = ("launch", "cluster")
+#: What is known of a file of which only the variables were read.
+_VARIABLES = frozenset({Environment})
 #: Bytes in which a file that is no text, or is in UTF-16, shows it.
 _FIRST = 400
 #: Names of Dockerfiles: `Dockerfile`, `Dockerfile.gpu`, `train.dockerfile`, `Containerfile`.
@@ -202,7 +200,7 @@ class Linter:
         of_shell = text.startswith("#!") and "sh" in text.split("\n", 1)[0]
         if (name.endswith(_SCRIPTS) or of_shell) and b"\0" not in data[:_FIRST]:
             parts = script_parts(path, text, self.packages, chosen=self.chosen)
-            parts += script_variables(text)
+            parts += script_variables(parts, text)
             # a script that starts nothing is no mistake of whoever passes all their scripts
             return ("script" if parts or named else "", parts)
         of_hosts = "hostfile" in name and path.suffix.lower() in _OF_HOSTS
@@ -229,7 +227,10 @@ class Linter:
         """The facts of a part, and the checks that they decide."""
         if part.snapshot is not None:
             # its commands are parts of their own
-            return Facts(part.snapshot), [u for u in self._units if u.family not in _OF_COMMANDS]
+            families = tuple(sorted({u.family for u in self._units} - {*_OF_COMMANDS}))
+            if part.snapshot.facts.keys() == {Environment.key()}:
+                return Facts(part.snapshot), self._units_for(_VARIABLES, families)
+            return Facts(part.snapshot), [u for u in self._units if u.family in families]
         run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
         facts: list[Fact] = [run, *part.facts]
         if self._install is not None:
@@ -363,29 +364,6 @@ def _yaml_parts(shown: str, text: str, packages: Packages | None) -> tuple[str, 
 def _looks_like_hosts(text: str) -> bool:
     rows = [row for row in text.splitlines()[:50] if row.strip() and not row.startswith("#")]
     return bool(rows) and all(re.match(r"^\S+\s+slots=\d+\s*$", row) for row in rows)
-
-
-def find_files(paths: Sequence[str]) -> list[tuple[Path, str, bool]]:
-    """Files to lint: path, name to show, and whether the user passed that path.
-
-    Raises:
-        UsageError: a path is empty.
-    """
-    found: list[tuple[Path, str, bool]] = []
-    for text in paths:
-        if not text:
-            raise UsageError("a path is empty; expected a file or a directory to lint")
-        path = Path(text)
-        if path.is_dir():
-            inside = sorted(one for one in path.rglob("*") if one.is_file())
-            found += [
-                (one, posixpath.join(text, one.relative_to(path).as_posix()), False)
-                for one in inside
-                if not SKIPPED.intersection(one.relative_to(path).parts[:-1])
-            ]
-        else:
-            found.append((path, text, True))
-    return found
 
 
 def installed(snapshot: Snapshot) -> tuple[str | None, Packages | None]:

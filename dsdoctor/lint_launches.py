@@ -18,7 +18,7 @@ from dsdoctor.probes.command_line import batch_options, parse_command
 from dsdoctor.probes.launcher_options import rejected_option
 from dsdoctor.probes.script_imports import script_of
 from dsdoctor.probes.script_options import options_of
-from dsdoctor.probes.shell_lines import launches, not_followed
+from dsdoctor.probes.shell_lines import launches_with_environment, not_followed
 from dsdoctor.probes.shell_programs import after_dashes, is_launch, without_carrier
 
 #: In a word that a shell, or an engine for templates (`{{inputs.gpus}}`), fills in.
@@ -42,6 +42,7 @@ class Part:
         snapshot: a partial machine, judged in place of the facts; None = there is none.
         variables: lines of the variables that the snapshot states.
         names: files that it refers to, which are judged too: DeepSpeed configs, and accelerate's.
+        environment: what a script has set for a launch line.
     """
 
     facts: list[Fact]
@@ -52,6 +53,7 @@ class Part:
     snapshot: Snapshot | None = None
     variables: dict[str, int] = dataclasses.field(default_factory=dict)
     names: tuple[str, ...] = ()
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
 def script_parts(
@@ -73,12 +75,13 @@ def script_parts(
     """
     parts: list[Part] = []
     batch = batch_options(text)
-    for command in launches(text, given):
+    for command, exported in launches_with_environment(text, given):
         inner = after_dashes(command.words)
         words = tuple(inner) if is_launch(inner) else without_carrier(command.words)
         # `PATH=/opt/bin:$PATH torchrun …`: what the variable adds is not judged
         words = tuple(word for word in words if not _FILLED_ASSIGNMENT.match(word))
         fact = parse_command(words)
+        environment = {**exported, **fact.env}
         # neither the arguments of the training script nor its folder are judged
         own = [
             word
@@ -94,7 +97,9 @@ def script_parts(
         error = rejected_option(launcher, fact.options)
         parse = [LaunchParse(launcher=launcher, accepted=False, error=error)] if error else []
         if command.depends_on or any(map(_FILLED_IN.search, own)):
-            parts.append(Part([], (), line=command.line, names=_names(fact)))
+            parts.append(
+                Part([], (), line=command.line, names=_names(fact), environment=environment)
+            )
             if parse and not command.depends_on:  # the names of its options are known
                 parts.append(Part([*parse], ("launch",), line=command.line))
             if script:
@@ -108,7 +113,16 @@ def script_parts(
             parse = [*with_its_file(path, fact.options, packages)]
         facts = [fact, *parse, *script]
         names = _names(fact)
-        parts.append(Part(facts, ("launch", "cluster"), line=command.line, run=run, names=names))
+        parts.append(
+            Part(
+                facts,
+                ("launch", "cluster"),
+                line=command.line,
+                run=run,
+                names=names,
+                environment=environment,
+            )
+        )
     parts += [Part([], (), line=line, not_followed=reason) for line, reason in not_followed(text)]
     return parts
 

@@ -7,10 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from dsdoctor.lint_launches import Part
 from dsdoctor.model.facts.machine import Environment
-from dsdoctor.probes.command_line import parse_command
 from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.manifest_variables import Stated
-from dsdoctor.probes.shell_lines import commands_with_environment, launches
 
 #: In a value that somebody else fills in.
 _FILLED_IN = re.compile(r"[<{$`]")
@@ -51,33 +49,33 @@ def stated_variables(
         yield Part([], (), snapshot=statements.snapshot(), variables=lines)
 
 
-def script_variables(text: str) -> list[Part]:
+def script_variables(parts: Sequence[Part], text: str) -> list[Part]:
     """What a shell script has exported where it launches a job, and sets in front of the launch.
 
     What depends on a branch, or on whoever starts the script, is not known and not judged.
+
+    Args:
+        parts: of the script, with its launch lines.
+        text: the script.
     """
-    started = {command.line: command.words for command in launches(text)}
-    if not started:
-        return []
     rows = text.split("\n")
-    exported: dict[int, dict[str, str]] = {}
-    for command, variables in commands_with_environment(text, lambda _: True):
-        if command.line in started:
-            exported.setdefault(command.line, variables)
-    environments: list[tuple[str, dict[str, Stated]]] = []
-    for line, words in started.items():
-        set_here = parse_command(words).env
-        known = {**exported.get(line, {}), **set_here}
-        environments.append(
-            (
-                "script",
-                {
-                    name: Stated(value, line if name in set_here else _set_at(name, line, rows))
-                    for name, value in known.items()
-                },
-            )
+    return [
+        *stated_variables(
+            [
+                (
+                    "script",
+                    {
+                        name: Stated(value, _set_at(name, part.line, rows))
+                        for name, value in part.environment.items()
+                        if allowed(name)
+                    },
+                )
+                for part in parts
+                if part.environment
+            ],
+            rows,
         )
-    return [*stated_variables(environments, rows)]
+    ]
 
 
 def _set_at(name: str, line: int, rows: Sequence[str]) -> int:

@@ -14,7 +14,8 @@ import msgspec
 from dsdoctor.cli import common, html, job, loading, options
 from dsdoctor.errors import MISUSE, UsageError
 from dsdoctor.examine import Request, read_machine
-from dsdoctor.lint import FileReport, Linter, find_files, installed
+from dsdoctor.lint import FileReport, Linter, installed
+from dsdoctor.lint_files import find_files
 from dsdoctor.model.facts.python import DeepSpeedInstall, Packages
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.finding import Finding, Status

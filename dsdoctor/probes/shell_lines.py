@@ -312,24 +312,35 @@ def launches(text: str, given: Mapping[str, str] = _NOTHING) -> list[ShellComman
     >>> launches("srun -N 2 bash -lc 'torchrun train.py'")[0].words
     ('srun', '-N', '2', 'torchrun', 'train.py')
     """
+    return [launch for launch, _ in launches_with_environment(text, given)]
+
+
+def launches_with_environment(
+    text: str, given: Mapping[str, str] = _NOTHING
+) -> Iterator[tuple[ShellCommand, dict[str, str]]]:
+    """The launch lines, each with what the script has exported before it."""
     if not _NAMED.search(text):
-        return []
-    found: list[ShellCommand] = []
-    for command in commands(text, given):
-        inner = _passed_to_shell(command)
-        source = _python_source(command.words)
-        if source:
-            found += [
-                ShellCommand(command.line, one.words, one.depends_on)
-                for _, text in started_commands(source)
-                for one in commands(text)
-                if is_launch(one.words)
-            ]
-        elif inner:
-            found += inner
-        elif command.depends_on or is_launch(command.words):
-            found.append(command)
-    return found
+        return
+    for command, variables in walked(text, given):
+        found = _launches_in(command)
+        environment = variables.environment() if found else {}
+        yield from ((launch, environment) for launch in found)
+
+
+def _launches_in(command: ShellCommand) -> list[ShellCommand]:
+    """What a command of a script launches, itself or by a shell or Python that it starts."""
+    inner = _passed_to_shell(command)
+    source = _python_source(command.words)
+    if source:
+        return [
+            ShellCommand(command.line, one.words, one.depends_on)
+            for _, text in started_commands(source)
+            for one in commands(text)
+            if is_launch(one.words)
+        ]
+    if inner:
+        return inner
+    return [command] if command.depends_on or is_launch(command.words) else []
 
 
 def starts_jobs(text: str) -> bool:

@@ -50,7 +50,7 @@ LAYERS: tuple[frozenset[str], ...] = tuple(
         "packs logs paste probes profiles settings",
         "collect fact_source fixes host_actions judge precedence report_head",
         "examine job language locales reference report",
-        "lint lint_accelerate lint_hints lint_images lint_launches lint_manifests lint_variables",
+        "lint lint_accelerate lint_files lint_hints lint_images lint_launches lint_manifests lint_variables",
         "calls compose machines smoke fleet hook preflight repair run snapshot_changes testing",
         "cli guard __init__ __main__",
     )

@@ -105,7 +105,7 @@ SIGNATURES = (
             "[rank0]: \tWeightsUnpickler error: Unsupported global: GLOBAL numpy._core.multiarray._reconstruct was not an allowed global by default.",
         ),
         not_examples=(
-            "WeightsUnpickler error: Unsupported global: GLOBAL numpy.core.multiarray.scalar was not an allowed global by default.",
+            "WeightsUnpickler error: Unsupported global: GLOBAL numpy.core.multiarray._reconstructed was not an allowed global by default.",
         ),
         near=("_load_rng_state",),
         requires=("In PyTorch 2.6, we changed the default",),
@@ -118,7 +118,7 @@ SIGNATURES = (
         message="The Trainer of transformers 4.51 resumes only with torch 2.6 or newer: it lets an older torch read only weights, and `rng_state.pth` contains NumPy's state",
         hint="run `python -m pip install -U 'torch>=2.6'`, or `python -m pip install 'transformers>=4.47,<4.51'`",
         examples=("_pickle.UnpicklingError: Weights only load failed. Re-running `torch.load`",),
-        not_examples=("the log says: Weights only load failed",),
+        not_examples=("OurUnpicklingError: Weights only load failed",),
         requires=("_load_rng_state",),  # the error index knows the message, not who calls
         near=("_load_rng_state",),
         unless=("In PyTorch 2.6, we changed the default",),
@@ -135,7 +135,7 @@ SIGNATURES = (
             "[transformers] Disabling PyTorch because PyTorch >= 2.6 is required but found 2.3.1+cu121",
             "Disabling PyTorch because PyTorch >= 2.1 is required but found 2.0.1",
         ),
-        not_examples=("Disabling PyTorch because USE_TF is set",),
+        not_examples=("Disabling PyTorch because PyTorch >= ? is required but found 2.3.1",),
         level=Level.STRONG,
         goes_on=True,
         masks=("dependency-version-conflict", "script-import-broken"),

@@ -130,7 +130,12 @@ SIGNATURES = (
         not_examples=(
             "\t\tACSCap:\tSrcValid+ TransBlk+ ReqRedir+ CmpltRedir+ UpstreamFwd+ EgressCtrl- DirectTrans-",
         ),
-        requires=("NCCL", "nccl", "all_reduce_perf", "p2pBandwidthLatencyTest"),
+        requires=(
+            "NCCL_P2P_DISABLE",
+            "all_reduce_perf",
+            "ncclAllReduce",
+            "p2pBandwidthLatencyTest",
+        ),
         level=Level.HINT,
     ),
 )

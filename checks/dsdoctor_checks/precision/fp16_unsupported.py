@@ -92,7 +92,6 @@ SIGNATURES = (
     Signature(
         pattern="ValueError: [Tt]ype fp16 is not supported on your device",
         examples=("ValueError: type fp16 is not supported on your device.",),
-        not_examples=("Type fp16 is not supported on your device",),
         source="deepspeed 0.15-0.19 runtime/engine.py",
         level=Level.STRONG,
         unless=("Setting accelerator to CPU", "Setting ds_accelerator to cpu"),
@@ -101,7 +100,6 @@ SIGNATURES = (
         # in 0.13.1 to 0.15 of `init_inference` too, whose default type is fp16
         pattern=r"ValueError: [Tt]ype fp16 is not supported\.",
         examples=("ValueError: Type fp16 is not supported.",),
-        not_examples=("ValueError: type fp16 is not supported here",),
         source="deepspeed 0.13.1-0.15.0 runtime/engine.py, inference/engine.py",
         level=Level.STRONG,
         unless=("Setting accelerator to CPU", "Setting ds_accelerator to cpu"),

@@ -132,7 +132,6 @@ SIGNATURES = (
         pattern="is not a zero checkpoint",
         source="deepspeed 0.12-0.19 utils/zero_to_fp32.py, runtime/engine.py",
         examples=("is not a zero checkpoint",),
-        not_examples=("a zero checkpoint",),
         level=Level.STRONG,
         message=(
             "The optimizer states of this file are not of ZeRO: bf16 with fp32 gradients and ZeRO"
@@ -144,7 +143,6 @@ SIGNATURES = (
         pattern="is not a model state checkpoint",
         source="deepspeed 0.12-0.19 utils/zero_to_fp32.py, runtime/engine.py",
         examples=("is not a model state checkpoint",),
-        not_examples=("is a model state checkpoint",),
         level=Level.STRONG,
         message=(
             "A file of the folder holds no model states of an engine, such as one of an expert:"

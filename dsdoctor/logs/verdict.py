@@ -15,7 +15,7 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.knowledge import Answered, Known, Rule
-from dsdoctor.logs.marks import FATAL_MARKS
+from dsdoctor.logs.marks import FATAL_MARKS, TRAINED
 from dsdoctor.logs.outcome import (
     LAUNCHERS,
     Course,
@@ -102,6 +102,9 @@ def judge(
         and outcome in UNKNOWN
         and (own := _own(choice, error, outcome, observed, told, scans))
     ):
+        causes = causes_of(own, names, sorted_errors(scans))
+        outcome, summary = Outcome.CAUSE, causes[0].message
+    if observed and outcome is Outcome.CLEAN and (own := _not_finite(observed, scans)):
         causes = causes_of(own, names, sorted_errors(scans))
         outcome, summary = Outcome.CAUSE, causes[0].message
     unknown = outcome is Outcome.UNRECOGNISED
@@ -207,6 +210,16 @@ def _own(
         if (one.source, one.rank, one.chain) == chain and one.line > error.line
     ]
     return cause_of(error, outcome, observed, told.text if told is not None else "", later)
+
+
+def _not_finite(observed: Mapping[Observation, Known], scans: Sequence[Scan]) -> Choice | None:
+    """A training that went through with NaN."""
+    known = observed.get(Observation.NOT_FINITE)
+    if known is None or not any(TRAINED in scan.marks for scan in scans):
+        return None
+    from dsdoctor.logs.not_finite import to_the_end  # noqa: PLC0415  # few logs end well
+
+    return to_the_end(scans, known.condition)
 
 
 def _answers(

@@ -161,6 +161,47 @@ def log(file: str, function: str, line: str, package: str = "deepspeed") -> str:
             "fp16 is set, or is the default of `init_inference`, but this device does not support it",
             id="the default type of init_inference",
         ),
+        pytest.param(
+            "runtime/engine.py",
+            "buffered_allreduce_fallback",
+            "AssertionError: attempting to reduce grads in unsupported way w.r.t. MoE",
+            "Call `buffered_allreduce_fallback` without `grads` for a model with MoE layers: it then"
+            " reduces the gradients of the experts among their own ranks",
+            id="gradients that only the script's own call passes",
+        ),
+        pytest.param(
+            "inference/v2/ragged/blocked_allocator.py",
+            "__init__",
+            "ValueError: Blocked KV-cache must have at least 1 block, provided 0",
+            None,
+            id="a number of blocks that an earlier check ensures",
+        ),
+        pytest.param(
+            "accelerator/real_accelerator.py",
+            "get_accelerator",
+            "AssertionError: XPU_Accelerator requires an intel_extension_for_pytorch that supports"
+            " XPU.",
+            "Install an `intel_extension_for_pytorch` built for XPU: the installed one is for the CPU"
+            " alone; or set DS_ACCELERATOR to the device that the machine has",
+            id="an extension without XPU",
+        ),
+        pytest.param(
+            "ops/op_builder/npu/quantizer.py",
+            "swizzle_quant",
+            "AssertionError: groups must cover all partitions",
+            "Switch `zero_quantized_gradients` off, or use another number of ranks: DeepSpeed takes"
+            " the number of groups from the shape of a weight, and the ranks do not divide it",
+            id="groups that DeepSpeed chooses itself",
+        ),
+        pytest.param(
+            "module_inject/auto_ep_config.py",
+            "validate_autoep_config",
+            "ValueError: autoep_size=8 must divide the stage size (world_size=8 / pp_size=2 = 4)."
+            " Valid autoep_size values: [1, 2, 4]",
+            "Set `autoep_size` to one of the values that the message lists, which divide the ranks of"
+            " a pipeline stage; it has to divide the number of experts as well",
+            id="experts of a pipeline stage",
+        ),
     ],
 )
 def test_a_message_is_told_for_what_it_means(
@@ -236,6 +277,33 @@ def test_a_message_is_told_for_what_it_means(
             "AssertionError: packed_weight should be [N, K/2]",
             None,
             id="what bitsandbytes packed itself",
+        ),
+        pytest.param(
+            "accelerate/tracking.py",
+            "filter_trackers",
+            "ValueError: Logging with `tensorboard` requires a `logging_dir` to be passed in.",
+            "Pass `project_dir` to `Accelerator`, or `logging_dir` to its `ProjectConfiguration`",
+            id="an argument that Accelerator does not take",
+        ),
+        pytest.param(
+            "accelerate/accelerator.py",
+            "save_state",
+            (
+                "ValueError: Checkpoint directory /ckpt/checkpoints/checkpoint_0 (0) already exists."
+                " Please manually override `self.save_iteration` with what iteration to start with."
+            ),
+            "Pass as `iteration` to `ProjectConfiguration` a number that no checkpoint has",
+            id="a property that cannot be set",
+        ),
+        pytest.param(
+            "transformers/trainer_utils.py",
+            "derive_stage",
+            (
+                "ValueError: was called from my_loop, but only expect to be called from one of"
+                " dict_keys(['__init__', 'train', '_inner_training_loop', 'evaluate', 'predict'])"
+            ),
+            "Set `skip_memory_metrics` to true",
+            id="the memory tracker in a method of a subclass",
         ),
     ],
 )

@@ -1,0 +1,160 @@
+"""What the error index asks of a reader is something that the reader can do.
+
+DeepSpeed chooses many sizes, types and groups itself, or has checked them before: then the answer
+is the call of one's own that breaks the check, or `internal` where there is none.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+
+KNOWN = signatures_of(packs.load(builtin_only=True))
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "line", "said"),
+    [
+        pytest.param(
+            "deepspeed/compile/passes/sp_compile.py",
+            "apply_autosp",
+            "AssertionError: Insufficient device count for mesh size",
+            None,
+            id="a data-parallel size that DeepSpeed computes",
+        ),
+        pytest.param(
+            "deepspeed/utils/groups.py",
+            "_get_max_expert_size",
+            "AssertionError: Warning! Process group not initialized",
+            None,
+            id="a group that always exists",
+        ),
+        pytest.param(
+            "deepspeed/runtime/zero/stage_1_and_2.py",
+            "_configure_moe_settings",
+            "AssertionError: Expert parallel group should be configured with MoE",
+            None,
+            id="a group that the engine passes",
+        ),
+        pytest.param(
+            "deepspeed/runtime/zero/stage3.py",
+            "_create_fp16_partitions_with_defragmentation",
+            "AssertionError: Unexpected that largest partition is empty",
+            None,
+            id="a list that is never empty",
+        ),
+        pytest.param(
+            "deepspeed/runtime/bf16_optimizer.py",
+            "__init__",
+            "AssertionError: BF16Optimizer: Unsupported gradient accumulation data type: torch.float16",
+            None,
+            id="a type that decides between optimizers before",
+        ),
+        pytest.param(
+            "deepspeed/runtime/data_pipeline/data_sampling/variable_batch_size_and_lr.py",
+            "batch_by_seqlens",
+            "AssertionError: size of microbatch exceeds max tokens",
+            None,
+            id="batches that were made to fit",
+        ),
+        pytest.param(
+            "deepspeed/runtime/pipe/engine.py",
+            "_recv_tensor_meta",
+            "NotImplementedError: Could not receive type <class 'int'>",
+            None,
+            id="what the sending stage has checked",
+        ),
+        pytest.param(
+            "deepspeed/ops/op_builder/npu/quantizer.py",
+            "swizzle_quant",
+            "AssertionError: partitions must split evenly into pipeline slices",
+            None,
+            id="a number of slices that is always 1",
+        ),
+        pytest.param(
+            "deepspeed/ops/op_builder/npu/quantizer.py",
+            "quantized_reduction",
+            "AssertionError: sum must split into out_groups",
+            "Pass `out_groups` that divides the bytes of one rank's tensor in your own call",
+            id="groups that ZeRO passes itself",
+        ),
+        pytest.param(
+            "deepspeed/ops/op_builder/npu/quantizer.py",
+            "dequantize_int8_to_half_experimental",
+            "NotImplementedError: experimental fp_quantizer path is not needed for hpZ",
+            "Set `group_dim` of `weight_quantization` to another dimension than the last",
+            id="a kernel of another setting",
+        ),
+        pytest.param(
+            "deepspeed/inference/v2/ragged/kv_cache.py",
+            "__init__",
+            "NotImplementedError: Offloading of KV-caches is not yet supported.",
+            "Set `offload` of `state_manager` to false",
+            id="the setting that a constructor is given",
+        ),
+        pytest.param(
+            "deepspeed/inference/v2/kernels/ragged_ops/moe_gather/moe_gather.py",
+            "__init__",
+            "RuntimeError: Unsupported dtype torch.float32",
+            "Return `DtypeEnum.fp16` or `DtypeEnum.bf16` from `activation_dtype` of your own",
+            id="a type that DeepSpeed's models refuse before",
+        ),
+        pytest.param(
+            "deepspeed/inference/v2/kernels/core_ops/cuda_linear/cuda_linear.py",
+            "__call__",
+            "ValueError: The out and in channel should be multiple of 256 and 64 respectively.",
+            "Leave `quantization_mode` unset for this model",
+            id="dimensions of one form of quantization",
+        ),
+        pytest.param(
+            "deepspeed/utils/groups.py",
+            "_init_tp_groups_with_new_group",
+            "AssertionError: data_parallel_size (3) * tensor_model_parallel_size (2) must equal"
+            " world_size (8)",
+            "Leave `data_parallel_size` out of your own call of `_init_tp_mesh_device`",
+            id="a size that DeepSpeed leaves out",
+        ),
+        pytest.param(
+            "deepspeed/moe/ep_router.py",
+            "forward",
+            "NotImplementedError: Unknown score function: tanh",
+            "Create your own router with the `score_func` `softmax` or `sigmoid`",
+            id="a key that was checked before",
+        ),
+        pytest.param(
+            "deepspeed/runtime/bf16_optimizer.py",
+            "__init__",
+            "ValueError: BF16 Muon currently requires FP32 accumulation, dense DP and eager execution",
+            "Use ZeRO stage 2, or another optimizer: the bf16 optimizer of ZeRO stage 1",
+            id="an mpu that is one of the reasons",
+        ),
+        pytest.param(
+            "deepspeed/module_inject/replace_module.py",
+            "generic_injection",
+            "ValueError: Generic injection only supported with FP16",
+            "Pass `dtype=torch.half` to `init_inference`",
+            id="an argument, not the model's type",
+        ),
+        pytest.param(
+            "transformers/trainer_optimizer.py",
+            "_get_schedule_free_optimizer",
+            "ValueError: Invalid schedulefree optimizer",
+            None,
+            id="names of which each has a branch",
+        ),
+    ],
+)
+def test_an_answer_asks_for_what_the_reader_can_do(
+    file: str, function: str, line: str, said: str | None
+) -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in <module>\n'
+        f'    main()\n  File "/x/site-packages/{file}", line 7, in {function}\n    raise\n{line}\n'
+    )
+    found = diagnose([Source(name="log", data=text.encode())], KNOWN)
+    assert not found.causes
+    assert found.explained is not None
+    assert (found.explained.kind == "internal") is (said is None)
+    assert said is None or found.explained.text.startswith(said)

@@ -138,6 +138,50 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="an argument, not the model's type",
         ),
         pytest.param(
+            "deepspeed/inference/v2/model_implementations/sharding/utils.py",
+            "get_shard_endpoints",
+            "AssertionError: Dimension size must be divisible by granularity",
+            "Use another inference engine for this model: DeepSpeed inference (FastGen) needs",
+            id="sizes of the reader's model",
+        ),
+        pytest.param(
+            "deepspeed/inference/v2/allocator.py",
+            "empty_from",
+            "ValueError: Cannot create empty tensor with size 0",
+            "Pass at least one token to `put` of the inference engine",
+            id="an empty batch of the reader",
+        ),
+        pytest.param(
+            "deepspeed/utils/timer.py",
+            "start",
+            "AssertionError: fwd_microstep timer has already been started",
+            "Stop this timer before you start it again",
+            id="a timer that an exception left running",
+        ),
+        pytest.param(
+            "deepspeed/inference/v2/model_implementations/layer_container_base.py",
+            "get_dep_name_target",
+            "ValueError: Multiple targets matched for dependency mlp.w: ['mlp_1', 'mlp_2']",
+            "Correct `PARAM_MAPPING` of your own layer container",
+            id="a mapping of the reader's own",
+        ),
+        pytest.param(
+            "deepspeed/module_inject/auto_tp_model_utils.py",
+            "_head_shard",
+            "ValueError: Head shard sizes [3, 3] do not partition 7 heads across 2 tensor-parallel"
+            " ranks.",
+            None,
+            id="sizes that DeepSpeed computes",
+        ),
+        pytest.param(
+            "deepspeed/elasticity/elasticity.py",
+            "_compatible_ds_version_check",
+            "deepspeed.elasticity.config.ElasticityError: Target deepspeed version of 0.2.0 is not"
+            " compatible with minimum version 0.3.8 supporting elasticity.",
+            "Pass 0.3.8 or newer as `target_deepspeed_version` to your own call",
+            id="a release that no upgrade changes",
+        ),
+        pytest.param(
             "transformers/trainer_optimizer.py",
             "_get_schedule_free_optimizer",
             "ValueError: Invalid schedulefree optimizer",

@@ -344,7 +344,7 @@ method of a subclass or of another library misuses. No more than the message wer
 were corrected, and the groups of the other quantized forms on NPU.
 After AL the 2,350 messages of deepspeed, accelerate and transformers' files whose answer asks
 something, and the 563 called internal, were read with one question: can the reader do it? Of
-deepspeed 111 answers are others, of transformers 4, of accelerate none. They asked for sizes,
+deepspeed 117 answers are others, of transformers 4, of accelerate none. They asked for sizes,
 groups and types that DeepSpeed chooses itself or has checked before (a pipeline size of MiCS, the
 dropout of Evoformer attention, the groups of its quantizer on NPU), where the reader's own call,
 another setting or nothing of the reader's decides. Nine that were called internal have a cause

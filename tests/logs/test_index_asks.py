@@ -182,6 +182,28 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             id="a release that no upgrade changes",
         ),
         pytest.param(
+            "deepspeed/elasticity/elasticity.py",
+            "compute_elastic_config",
+            "ValueError: Expected ds_config to be a dictionary but received a <class 'str'>,"
+            " containing: ds.json",
+            "Pass `ds_config` to your own call of `compute_elastic_config` as a dictionary",
+            id="a path that the function does not take",
+        ),
+        pytest.param(
+            "deepspeed/autotuning/scheduler.py",
+            "run_experiment",
+            "AssertionError: must provide launcher args",
+            None,
+            id="arguments that the autotuner writes itself",
+        ),
+        pytest.param(
+            "deepspeed/module_inject/auto_ep_folding.py",
+            "validate_folding_global",
+            "ValueError: mpu pipeline parallel world size (2) conflicts with pp_size=1.",
+            "Give your own `mpu` the method `get_pipeline_model_parallel_world_size`",
+            id="a size that is taken from the mpu itself",
+        ),
+        pytest.param(
             "transformers/trainer_optimizer.py",
             "_get_schedule_free_optimizer",
             "ValueError: Invalid schedulefree optimizer",

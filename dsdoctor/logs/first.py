@@ -182,6 +182,23 @@ def _explains(candidate: Candidate, error: Error, errors: Sequence[Error], *, ma
     return False
 
 
+def _died_before(failure: Failure | None, error: Error, echoes: Sequence[Candidate]) -> bool:
+    """Whether a rank had died of an exception before anything that stops a job was reported.
+
+    Slurm cancels what is left of a job whose script ends, so its word follows the failure.
+    """
+    if failure is None or failure.code <= 0 or failure.line < error.line:
+        return False
+    hits = [hit for one in echoes for hit in one.hits]
+    # what is weaker follows from a rank that died
+    told = [hit for hit in hits if hit.known.signature.level > Level.WEAK]
+    return (
+        bool(told)
+        and all(hit.source == error.source and hit.line > error.line for hit in hits)
+        and all(hit.line > failure.line for hit in told)
+    )
+
+
 def _has_an_order(hit: Hit, error: Error) -> bool:
     """Whether it is known which came first; without time stamps, two files have no order."""
     if hit.source == error.source or hit.rank is not None:
@@ -238,6 +255,7 @@ def choose(
     if error is not None:
         better = [one for one in roots if _explains(one, error, errors, many=many)]
         alone = not better and (roots or not (echoes and is_opaque(error)))
+        alone = alone or (not better and _died_before(failure, error, echoes))
         if alone or (not better and fell_first(error, echoes, NEAR)):
             only = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
             decided = why_before(only, echoes)

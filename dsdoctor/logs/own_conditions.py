@@ -85,7 +85,7 @@ def own_condition(error: Error, outcome: Outcome) -> Said | None:
         own = not error.frames or not package_of(error.frames[-1].file)
         return Said(
             Observation.RELATIVE_IMPORT, Level.STRONG,
-            "a file that was started as a script, or a cell of a notebook, imports relatively", {},
+            "A file that was started as a script, or a cell of a notebook, imports relatively", {},
         ) if own else None  # fmt: skip
     if error.type in PARSERS or error.message.startswith(UNUSED):
         if found := NO_CONFIG.search(error.message):
@@ -93,12 +93,12 @@ def own_condition(error: Error, outcome: Outcome) -> Said | None:
         if REFUSED.search(error.message) or error.message.startswith(UNUSED):
             return Said(
                 Observation.OPTION_REFUSED, Level.STRONG,
-                "the script's parser rejects the command: {words}", {"words": error.message},
+                "The script's parser rejects the command: {words}", {"words": error.message},
             )  # fmt: skip
     if outcome is Outcome.USER_CODE and _is_asserted(error):
         return Said(
             Observation.KERNEL_ASSERTED, Level.LIKELY,
-            "an assertion in a CUDA kernel failed, mostly about an index that is out of range", {},
+            "An assertion in a CUDA kernel failed, mostly about an index that is out of range", {},
             "run the step on the CPU to see the line, and look for a token ID beyond the embedding"
             " or a label beyond the classes",
         )  # fmt: skip
@@ -145,7 +145,7 @@ def cause_of(
 def _of_a_path(error: Error, outcome: Outcome) -> Said | None:
     if found := CANNOT_OPEN.search(error.text):
         return Said(
-            Observation.NO_SCRIPT, Level.STRONG, "the script `{path}` does not exist",
+            Observation.NO_SCRIPT, Level.STRONG, "The script `{path}` does not exist",
             {"path": found["path"]},
             "correct its path, or start it from the folder that contains it",
         )  # fmt: skip
@@ -153,7 +153,7 @@ def _of_a_path(error: Error, outcome: Outcome) -> Said | None:
     if found is None:
         own = outcome is Outcome.USER_CODE and error.message
         return Said(
-            Observation.NO_PATH, Level.STRONG, "a file that the script needs is missing: {words}",
+            Observation.NO_PATH, Level.STRONG, "A file that the script needs is missing: {words}",
             {"words": error.message},
         ) if own else None  # fmt: skip
     if " -> " in found["rest"] or NOT_DATA.search(found["path"]) or package_of(found["path"]):

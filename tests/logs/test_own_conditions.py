@@ -239,3 +239,55 @@ def test_dpo_that_learns_from_nan() -> None:
     step = "{{'loss': 0.69, 'rewards/chosen': {0}, 'logps/chosen': {0}, 'epoch': 0.1}}\n"
     assert named(step.format("nan") * 3 + "Killing subprocess 7\n") == "training-diverged"
     assert named(step.format("-3.1") * 3) == "clean"
+
+
+CANCELLED = "slurmstepd: error: *** JOB 77 ON n1 CANCELLED AT 2026-02-16T15:36:51 ***\n"
+NO_MODULE = """\
+Traceback (most recent call last):
+  File "/home/me/gym_env/train.py", line 28, in <module>
+    from gym_env.rollout import Helper
+ModuleNotFoundError: No module named 'gym_env'
+"""
+REPORTED = """\
+torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+============================================================
+train.py FAILED
+------------------------------------------------------------
+Root Cause (first observed failure):
+[0]:
+  time      : 2026-02-16_15:36:38
+  host      : n1
+  rank      : 0 (local_rank: 0)
+  exitcode  : CODE (pid: 42)
+  error_file: <N/A>
+============================================================
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        pytest.param(NO_MODULE + REPORTED.replace("CODE", "1") + CANCELLED, "user-code", id="after"),
+        pytest.param(CANCELLED + NO_MODULE + REPORTED.replace("CODE", "1"), "job-cancelled",
+                     id="before"),
+        pytest.param(NO_MODULE + REPORTED.replace("CODE", "-15") + CANCELLED, "job-cancelled",
+                     id="a-signal"),
+    ],
+)  # fmt: skip
+def test_a_job_that_slurm_ends_after_its_script_has_failed(text: str, wanted: str) -> None:
+    assert named(text) == wanted
+
+
+def test_what_tyro_rejects() -> None:
+    text = (
+        "[rank0]:╭─ Unrecognized options ─────────╮\n[rank0]:│ Unrecognized options: false    │\n"
+    )
+    assert named(text) == "script-option-refused"
+
+
+def test_a_script_that_python_2_reads() -> None:
+    text = (
+        "  File \"t.py\", line 230\nSyntaxError: Non-ASCII character '\\xe4' in file t.py on line 230,"
+        " but no encoding declared; see http://python.org/dev/peps/pep-0263/ for details\n"
+    )
+    assert named(text) == "script-syntax-error"

@@ -26,11 +26,13 @@ from collections.abc import Iterator
 from dsdoctor.api import (
     Condition,
     Finding,
+    Level,
     Missing,
     Observation,
     Packages,
     Scope,
     ScriptOptions,
+    Signature,
     check,
     fail,
 )
@@ -44,6 +46,22 @@ CONDITION = Condition(
     names=(Observation.OPTION_REFUSED,),
 )
 HINT = "correct the arguments of the script: its usage is in the lines above"
+SIGNATURES = (
+    Signature(
+        # the title of the box in which tyro prints what it rejects, before it exits with status 2
+        pattern="╭─ (?:Unrecognized options|Required options|Parsing error) ─",
+        source="tyro 1.0.17 _backends/_argparse_formatter.py, _backends/_tyro_help_formatting.py",
+        message="The script's parser (tyro) rejects the command",
+        hint="correct the arguments of the script: the lines below this one say which",
+        examples=(
+            "[rank0]:╭─ Unrecognized options ───────────────────────────╮",
+            "╭─ Required options ───────────────────────────────────╮",
+            "╭─ Parsing error ──────────────────────────────────────╮",
+        ),
+        not_examples=("╭─ Unrecognized options of the reader ─╮",),
+        level=Level.STRONG,
+    ),
+)
 #: How the parsers word it.
 _SAID = {
     "argparse": "unrecognized arguments",

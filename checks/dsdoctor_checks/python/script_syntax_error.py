@@ -18,7 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dsdoctor.api import Condition, Finding, Missing, Patient, Scope, ScriptSyntax, check, fail
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Level,
+    Missing,
+    Patient,
+    Scope,
+    ScriptSyntax,
+    Signature,
+    check,
+    fail,
+)
 
 CONDITION = Condition("script-syntax-error", id="DSD920", scope=Scope.USER_ENV, since="0.1")
 
@@ -51,3 +62,22 @@ def script_is_parsed(syntax: ScriptSyntax, patient: Patient | Missing) -> Iterat
         error=syntax.error,
         newer=syntax.newer,
     )
+
+
+HINT = "correct the line; an unclosed bracket or quote may be on an earlier one"
+SIGNATURES = (
+    Signature(
+        # Python 3 reads a file as UTF-8 unless it says otherwise, and has no such message
+        pattern=r"SyntaxError: Non-ASCII character '\\x[0-9a-f]{2}' in file (?P<file>\S{1,300}) on line (?P<line>\d{1,9}), but no encoding declared",
+        source="CPython 2.3-2.7 Parser/tokenizer.c; PEP 263",
+        message="Python 2 was started, and cannot read line {line} of `{file}`",
+        hint="start the script with `python3`, or activate the environment that contains it",
+        examples=(
+            "SyntaxError: Non-ASCII character '\\xe4' in file train.py on line 230, but no encoding declared; see http://python.org/dev/peps/pep-0263/ for details",
+        ),
+        not_examples=(
+            "SyntaxError: Non-UTF-8 code starting with '\\xe4' in file train.py on line 230, but no encoding declared",
+        ),
+        level=Level.STRONG,
+    ),
+)

@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterator
 
 #: A heading in Markdown as the first line, with an empty line below it: a comment of a shell or of
-#: Python has its code or another comment there.
-_HEADING = re.compile(rb"(?:\xef\xbb\xbf)?#[ \t]+(?=[^\s#][^\n]{0,400}\r?\n[ \t]*\r?\n)")
+#: Python has its code or another comment there. A document's subject has no form of a message.
+_HEADING = re.compile(
+    rb"(?:\xef\xbb\xbf)?#[ \t]+(?=[^\s#][^\n]{0,400}\r?\n[ \t]*\r?\n)"
+    rb"(?=[^\n]{0,400}(?:: |Error|Exception))"
+)
 
 
 def without_mark(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -84,8 +84,8 @@ def frame(file: str, function: str, code: str) -> str:
         pytest.param(
             f"{SCRIPT}    from .net import Net\n"
             "ImportError: attempted relative import with no known parent package\n",
-            "user-code",
-            "",
+            "relative-import-in-script",
+            "imports relatively",
             id="a script of a package, started by its path",
         ),
         pytest.param(

@@ -28,13 +28,6 @@ def traced(file: str, function: str, line: str) -> str:
     [
         pytest.param(
             "transformers/hf_argparser.py",
-            "parse_args_into_dataclasses",
-            "ValueError: Some specified arguments are not used by the HfArgumentParser: ['--x']",
-            "the options that the message lists",
-            id="transformers: unknown options",
-        ),
-        pytest.param(
-            "transformers/hf_argparser.py",
             "parse_dict",
             "ValueError: Some keys are not used by the HfArgumentParser: ['x']",
             "the keys that the message lists",

@@ -41,8 +41,9 @@ def test_the_title_of_an_issue_is_the_error(title: str, expected: str) -> None:
     [
         pytest.param("# make the data\necho done\n", id="a comment"),
         pytest.param("#!/bin/bash\n\necho done\n", id="an interpreter"),
-        pytest.param("## RuntimeError\n\n", id="a section"),
-        pytest.param("done\n# RuntimeError\n\n", id="further down"),
+        pytest.param("## RuntimeError: a\n\n", id="a section"),
+        pytest.param("# CUDA out of memory\n\nUse less.\n", id="a subject"),
+        pytest.param("done\n# RuntimeError: a\n\n", id="further down"),
         pytest.param("", id="nothing"),
     ],
 )

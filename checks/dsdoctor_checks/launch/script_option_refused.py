@@ -58,7 +58,6 @@ SIGNATURES = (
             "╭─ Required options ───────────────────────────────────╮",
             "╭─ Parsing error ──────────────────────────────────────╮",
         ),
-        not_examples=("╭─ Unrecognized options of the reader ─╮",),
         level=Level.STRONG,
     ),
 )

@@ -75,9 +75,7 @@ SIGNATURES = (
         examples=(
             "SyntaxError: Non-ASCII character '\\xe4' in file train.py on line 230, but no encoding declared; see http://python.org/dev/peps/pep-0263/ for details",
         ),
-        not_examples=(
-            "SyntaxError: Non-UTF-8 code starting with '\\xe4' in file train.py on line 230, but no encoding declared",
-        ),
+        not_examples=("SyntaxError: Non-ASCII character '\\xe4' found, but no encoding declared",),
         level=Level.STRONG,
     ),
 )

@@ -26,7 +26,6 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.bounds import BLOCK, MOST_ENTRIES, Budget
 from dsdoctor.logs.notebooks import outputs_of
 from dsdoctor.logs.powershell import Joiner
-from dsdoctor.logs.titles import without_mark
 
 #: A longer line is returned in pieces.
 LONGEST_LINE = 1 << 20
@@ -336,8 +335,7 @@ def blocks(source: Source) -> Iterator[bytes]:
         ReadError: the log cannot be read.
     """
     joiner = Joiner()
-    written = without_mark(outputs_of(_as_written(source), clean))
-    return (joiner.joined(block) for block in written)
+    return (joiner.joined(block) for block in outputs_of(_as_written(source), clean))
 
 
 def _as_written(source: Source) -> Iterator[bytes]:

@@ -1,13 +1,10 @@
-"""The title of an issue is read, and so is the first frame of a long traceback."""
+"""The first frame of a long traceback is read."""
 
 from __future__ import annotations
-
-import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
 from dsdoctor.logs.frames import KEPT_FRAMES, frames_of
-from dsdoctor.logs.titles import without_mark
 from dsdoctor.model.diagnosis import Diagnosis
 
 SIGNATURES = signatures_of(packs.load(builtin_only=True))
@@ -20,35 +17,6 @@ def of(text: str) -> Diagnosis:
 def condition(text: str) -> str:
     found = of(text)
     return found.causes[0].condition if found.causes else found.outcome.value
-
-
-@pytest.mark.parametrize(
-    ("title", "expected"),
-    [
-        pytest.param("RuntimeError: cuda runtime error (100)", "no-gpu-visible", id="gpu"),
-        pytest.param("/usr/bin/python: No module named torch.distributed", "torch-missing", id="2"),
-    ],
-)
-def test_the_title_of_an_issue_is_the_error(title: str, expected: str) -> None:
-    body = "\n\nI ran the example as it is.\nHow can I solve this?\n"
-    assert condition(f"# {title}{body}") == expected
-    assert condition(f"\ufeff# {title}{body}") == expected
-    assert of(f"# {title}{body}").causes[0].evidence[0].line == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        pytest.param("# make the data\necho done\n", id="a comment"),
-        pytest.param("#!/bin/bash\n\necho done\n", id="an interpreter"),
-        pytest.param("## RuntimeError: a\n\n", id="a section"),
-        pytest.param("# CUDA out of memory\n\nUse less.\n", id="a subject"),
-        pytest.param("done\n# RuntimeError: a\n\n", id="further down"),
-        pytest.param("", id="nothing"),
-    ],
-)
-def test_other_lines_with_a_mark_stay_as_they_are(text: str) -> None:
-    assert b"".join(without_mark(iter([text.encode()]))) == text.encode()
 
 
 def boxed(frames: list[tuple[str, str]], last: str) -> str:
@@ -88,3 +56,7 @@ def test_the_outermost_frame_is_kept_beside_the_deepest() -> None:
         40 - KEPT_FRAMES + 1,
         39,
     ]
+
+
+def test_a_launcher_that_python_2_starts_has_no_torch() -> None:
+    assert condition("/usr/bin/python: No module named torch.distributed\n") == "torch-missing"

@@ -125,6 +125,7 @@ class Linter:
         self._registry = registry
         self._policy = policy
         self._units = [unit for unit in units if unit.check is not None]
+        self._others = tuple({unit.family for unit in self._units}.difference(_OF_COMMANDS))
         self._decided: dict[tuple[frozenset[type[Fact]], tuple[str, ...]], list[Unit]] = {}
         self._install = None if version is None else DeepSpeedInstall(version=version)
 
@@ -160,14 +161,20 @@ class Linter:
             if named and (reason := unread(path.name, data)):
                 raise UsageError(f"`{shown}` {reason}")
             return None
-        every = [finding for part in parts for finding in self._judge_part(part, shown)]
-        findings = [finding for n, finding in enumerate(every) if finding not in every[:n]]
+        # several launches may get a variable that is stated once
+        found = {
+            msgspec.json.encode(finding): finding
+            for part in parts
+            for finding in self._judge_part(part, shown)
+        }
         strange = tuple((part.line, part.not_followed) for part in parts if part.not_followed)
         left = [part.line for part in parts if part.line and _is_unjudged(part)]
         judged = len(parts) - len(left) - len(strange)
-        files = (named_file(path, name) for part in parts for name in part.names)
-        names = dict.fromkeys(filter(None, files))
-        return FileReport(shown, kind, findings, judged, tuple(left), strange, tuple(names))
+        names = dict.fromkeys(name for part in parts for name in part.names)
+        files = dict.fromkeys(filter(None, (named_file(path, name) for name in names)))
+        return FileReport(
+            shown, kind, [*found.values()], judged, tuple(left), strange, tuple(files)
+        )
 
     def _parts(self, path: Path, shown: str, data: bytes, *, named: bool) -> tuple[str, list[Part]]:
         name = path.name.lower()
@@ -227,10 +234,9 @@ class Linter:
         """The facts of a part, and the checks that they decide."""
         if part.snapshot is not None:
             # its commands are parts of their own
-            families = tuple(sorted({u.family for u in self._units} - {*_OF_COMMANDS}))
             if part.snapshot.facts.keys() == {Environment.key()}:
-                return Facts(part.snapshot), self._units_for(_VARIABLES, families)
-            return Facts(part.snapshot), [u for u in self._units if u.family in families]
+                return Facts(part.snapshot), self._units_for(_VARIABLES, self._others)
+            return Facts(part.snapshot), [u for u in self._units if u.family in self._others]
         run = msgspec.structs.replace(part.run, framework=self.framework or part.run.framework)
         facts: list[Fact] = [run, *part.facts]
         if self._install is not None:

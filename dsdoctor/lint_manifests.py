@@ -19,7 +19,6 @@ from dsdoctor.model.facts.base import Fact
 from dsdoctor.model.facts.config import DsConfig
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.probes.command_tables import COUNTING
-from dsdoctor.probes.environment import allowed
 from dsdoctor.probes.manifest_jobs import ConfigText, Described, read_manifest
 from dsdoctor.probes.shell_lines import starts_jobs
 from dsdoctor.probes.yaml_commands import commands_of
@@ -160,15 +159,10 @@ def _beside(path: Path, name: str) -> str:
 
 def _variables(containers: Sequence[Described], rows: Sequence[str]) -> Iterator[Part]:
     """The environments of containers, each variable judged where the file states it."""
-    placed = [
-        {
-            name: stated._replace(line=_line_of(name, stated.line, rows))
-            for name, stated in one.stated.items()
-            if allowed(name)
-        }
-        for one in containers
-    ]
-    yield from stated_variables([("manifest", one) for one in placed], rows)
+    environments = (one.stated for one in containers)
+    return stated_variables(
+        "manifest", environments, rows, lambda name, start: _line_of(name, start, rows)
+    )
 
 
 def _line_of(name: str, start: int, rows: Sequence[str]) -> int:

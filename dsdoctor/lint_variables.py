@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from dsdoctor.lint_launches import Part
 from dsdoctor.model.facts.machine import Environment
@@ -12,41 +13,48 @@ from dsdoctor.probes.manifest_variables import Stated
 
 #: In a value that somebody else fills in.
 _FILLED_IN = re.compile(r"[<{$`]")
+_ASSIGNED = re.compile(r"(?<![\w$-])([A-Za-z_]\w*)=")
 
 
 def stated_variables(
-    environments: Sequence[tuple[str, Mapping[str, Stated]]], rows: Sequence[str]
+    reader: str,
+    environments: Iterable[Mapping[str, Stated]],
+    rows: Sequence[str],
+    line_of: Callable[[str, int], int],
 ) -> Iterator[Part]:
     """Environments, each variable judged at its line.
 
     Args:
-        environments: the name of a format, and what the text in it sets.
+        reader: the name of the format.
+        environments: what the text sets.
         rows: of the file.
+        line_of: the line that sets a variable, given its name and the line of `Stated`.
     """
-    if not environments:
-        return
-    # only they need the readers of pastes
-    from dsdoctor.paste.lines import Line  # noqa: PLC0415
-    from dsdoctor.paste.statements import Statements  # noqa: PLC0415
-
     told: set[frozenset[tuple[str, Stated]]] = set()
-    for reader, environment in environments:
+    for environment in environments:
         own = {
-            name: stated
+            name: Stated(stated.value, line_of(name, stated.line))
             for name, stated in environment.items()
             if allowed(name) and stated.value and not _FILLED_IN.search(stated.value)
         }
         if not own or frozenset(own.items()) in told:
             continue
         told.add(frozenset(own.items()))
-        statements = Statements()
-        statements.reader = reader
-        lines: dict[str, int] = {}
-        for name, stated in own.items():
-            lines[name] = stated.line
-            row = rows[stated.line - 1] if 0 < stated.line <= len(rows) else ""
-            statements.state(Environment, f"variables.{name}", stated.value, Line(stated.line, row))
-        yield Part([], (), snapshot=statements.snapshot(), variables=lines)
+        yield _part(reader, own, rows)
+
+
+def _part(reader: str, environment: Mapping[str, Stated], rows: Sequence[str]) -> Part:
+    # only they need the readers of pastes
+    from dsdoctor.paste.lines import Line  # noqa: PLC0415
+    from dsdoctor.paste.statements import Statements  # noqa: PLC0415
+
+    statements = Statements()
+    statements.reader = reader
+    for name, (value, number) in environment.items():
+        row = rows[number - 1] if 0 < number <= len(rows) else ""
+        statements.state(Environment, f"variables.{name}", value, Line(number, row))
+    lines = {name: number for name, (_, number) in environment.items()}
+    return Part([], (), snapshot=statements.snapshot(), variables=lines)
 
 
 def script_variables(parts: Sequence[Part], text: str) -> list[Part]:
@@ -58,31 +66,24 @@ def script_variables(parts: Sequence[Part], text: str) -> list[Part]:
         parts: of the script, with its launch lines.
         text: the script.
     """
-    rows = text.split("\n")
-    return [
-        *stated_variables(
-            [
-                (
-                    "script",
-                    {
-                        name: Stated(value, _set_at(name, part.line, rows))
-                        for name, value in part.environment.items()
-                        if allowed(name)
-                    },
-                )
-                for part in parts
-                if part.environment
-            ],
-            rows,
-        )
+    environments = [
+        {name: Stated(value, part.line) for name, value in part.environment.items()}
+        for part in parts
+        if part.environment
     ]
+    if not environments:
+        return []
+    rows = text.split("\n")
+    assigned: dict[str, list[int]] = {}
+    for number, row in enumerate(rows, 1):
+        if not row.lstrip().startswith("#"):
+            for name in _ASSIGNED.findall(row):
+                assigned.setdefault(name, []).append(number)
 
+    def line_of(name: str, launch: int) -> int:
+        """The last line up to a launch that assigns a variable; the launch's if there is none."""
+        lines = assigned.get(name, [])
+        place = bisect.bisect_right(lines, launch)
+        return lines[place - 1] if place else launch
 
-def _set_at(name: str, line: int, rows: Sequence[str]) -> int:
-    """The last line before a launch that assigns a variable; the launch's if there is none."""
-    assigns = re.compile(rf"(?<![\w$-]){re.escape(name)}=")
-    for number in range(line, 0, -1):
-        row = rows[number - 1] if number <= len(rows) else ""
-        if not row.lstrip().startswith("#") and assigns.search(row):
-            return number
-    return line
+    return [*stated_variables("script", environments, rows, line_of)]

@@ -122,7 +122,6 @@ def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], l
     reports: list[FileReport] = []
     refused: list[str] = []
     files = find_files(paths)
-    left = dict[Path, str]()  # named in files, with the name for the report
     for path, shown, named in files:
         try:
             found = linter.lint(path, shown, named=named)
@@ -131,23 +130,26 @@ def _lint_all(linter: Linter, paths: Sequence[str]) -> tuple[list[FileReport], l
             continue
         if found is not None:
             reports.append(found)
-            left |= {name.resolve(): _shown(name) for name in found.names}
         elif named:
             refused.append(
                 f"`{shown}` is not a DeepSpeed config, hostfile, `.deepspeed_env`, launch script,"
                 " manifest or Dockerfile"
             )
-    done = {path.resolve() for path, *_ in files}
-    while left := {path: shown for path, shown in left.items() if path not in done}:
-        for path, shown in [*left.items()]:
-            done.add(path)
+    _lint_named(linter, reports, {path.resolve() for path, *_ in files})
+    return reports, refused
+
+
+def _lint_named(linter: Linter, reports: list[FileReport], done: set[Path]) -> None:
+    """Adds the reports of the files that these name, and of those that they name in turn."""
+    for report in reports:  # grows
+        for path in report.names:
+            if path.resolve() in done:
+                continue
+            done.add(path.resolve())
             # one that cannot be read is the job's to refuse
             with contextlib.suppress(UsageError):
-                found = linter.lint(path, shown, named=True)
-                if found is not None:
-                    reports.append(found)
-                    left |= {name.resolve(): _shown(name) for name in found.names}
-    return reports, refused
+                found = linter.lint(path, _shown(path), named=True)
+                reports += [found] if found is not None else []
 
 
 def _shown(path: Path) -> str:

@@ -312,7 +312,8 @@ def launches(text: str, given: Mapping[str, str] = _NOTHING) -> list[ShellComman
     >>> launches("srun -N 2 bash -lc 'torchrun train.py'")[0].words
     ('srun', '-N', '2', 'torchrun', 'train.py')
     """
-    return [launch for launch, _ in launches_with_environment(text, given)]
+    found = commands(text, given) if _NAMED.search(text) else []
+    return [launch for command in found for launch in _launches_in(command)]
 
 
 def launches_with_environment(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 import shlex
@@ -22,13 +23,8 @@ from dsdoctor.probes.command_tables import (
 )
 from dsdoctor.probes.command_wrappers import unwrap
 from dsdoctor.probes.environment import allowed
-from dsdoctor.probes.shell_folders import all_run, folder_at
-from dsdoctor.probes.shell_lines import (
-    ShellCommand,
-    commands,
-    commands_with_environment,
-    launches,
-)
+from dsdoctor.probes.shell_folders import all_run, folder_at, in_folders
+from dsdoctor.probes.shell_lines import ShellCommand, commands_with_environment, launches
 from dsdoctor.probes.shell_programs import is_launch, unfollowed
 from dsdoctor.probes.shell_pythons import python_commands
 from dsdoctor.probes.shell_unset import unset_names
@@ -67,8 +63,8 @@ _DEEPEST = 4
 #: A shell, `sbatch`, or a script that is started by its path.
 _STARTS_SCRIPT = re.compile(r"^(?:\S*/)?(?:(?:ba|da|z|k)?sh|sbatch)$|/[^/]*$")
 _NO_SHELL = ("", "", "it starts no shell")
-#: How many commands of a script may start another one that launches the job.
-_MOST_COMMANDS = 200
+#: How many scripts that a script starts are read.
+_MOST_SCRIPTS = 20
 
 
 class Followed(NamedTuple):
@@ -129,8 +125,7 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
         found = launched or scripts or python_commands(text)
         several = len(found) > 1 and bool(launched) and all_run(text, found)
         if len(found) != 1 and not several:
-            kind = "commands that run Python"
-            kind = "commands that launch a job" if launched or scripts else kind
+            kind = f"commands that {'launch a job' if launched or scripts else 'run Python'}"
             count = f"{len(found)} {kind}" if found else "no launch command"
             return done._replace(reason=f"{name} contains {count}, expected one")
         launch, others = found[0], ", ".join(str(one.line) for one in found[1:])
@@ -161,11 +156,13 @@ def follow(words: tuple[str, ...], host: Host, cwd: str) -> Followed:
 def _scripts_in(text: str, host: Host, cwd: str) -> list[ShellCommand]:
     """The commands of a script that start another script, which launches a job."""
     found: list[ShellCommand] = []
-    for command in commands(text)[:_MOST_COMMANDS]:
-        words = command.words
-        if not any(_STARTS_SCRIPT.search(word) for word in words[:_FARTHEST]):
-            continue
-        here = folder_at(text, command, cwd, host.env) or cwd
+    starting = (
+        one
+        for one in in_folders(text, cwd, host.env)
+        if any(_STARTS_SCRIPT.search(word) for word in one[0].words[:_FARTHEST])
+    )
+    for command, folder in itertools.islice(starting, _MOST_SCRIPTS):
+        words, here = command.words, folder or cwd
         place = _shell_at(words)
         if place is None:
             at, interpreter = _interpreter_at(words, host, here)

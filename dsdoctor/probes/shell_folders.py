@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from dsdoctor.probes.shell_functions import split_functions
 from dsdoctor.probes.shell_lines import ShellCommand, launches, walked
@@ -43,27 +43,44 @@ def folder_at(
     >>> at("cd $ROOT\ntorchrun t.py"), at("[ -d a ] && cd a\ntorchrun t.py")
     (None, None)
     """
+    for command, folder in in_folders(text, cwd, variables):
+        words = command.words
+        if command.line != launch.line:
+            continue
+        inner = next((word for word in words[1:] if " " in word and launches(word)), "")
+        if inner and folder is not None:  # `bash -c`
+            return folder_at(inner, launches(inner)[0], folder, variables)
+        if inner or command.depends_on or is_launch(words) or words == launch.words:
+            return folder
+    return folder
+
+
+def in_folders(
+    text: str, cwd: str, variables: Mapping[str, str]
+) -> Iterator[tuple[ShellCommand, str | None]]:
+    r"""The commands of a script, each with its folder; None if only the shell knows it.
+
+    >>> [folder for _, folder in in_folders("a\n(cd b; c)\nd", "/job", {})]
+    ['/job', '/job', '/job/b', '/job']
+    """
     rows = dict(logical_lines(text))
     folder: str | None = cwd
     before: list[str] = []
+    subshell, outside = 0, folder  # its line, and the folder around it
     for command, state in walked(text):
+        if subshell and command.line != subshell:
+            subshell, folder = 0, outside
+        yield command, folder
         words = command.words
-        if command.line == launch.line:
-            inner = next((word for word in words[1:] if " " in word and launches(word)), "")
-            if inner and folder is not None:  # `bash -c`
-                return folder_at(inner, launches(inner)[0], folder, variables)
-            if inner or command.depends_on or is_launch(words) or words == launch.words:
-                return folder
         if words[:1] and words[0] in _CHANGES:
             row = rows.get(command.line, "")
             begun = row.partition(words[0])[0]
             if row.lstrip().startswith("(") and row.rstrip().endswith(")"):
-                if command.line != launch.line:
-                    continue  # a subshell of its own
+                if not subshell:
+                    subshell, outside = command.line, folder
                 begun = begun.replace("(", " ", 1)
             sure = not state.depth and not _DOUBTFUL.search(begun)
             folder = _changed(words, folder, before, variables, cwd) if sure else None
-    return folder
 
 
 def all_run(text: str, found: Sequence[ShellCommand]) -> bool:

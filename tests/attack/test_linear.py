@@ -20,6 +20,7 @@ from dsdoctor.examine import Request, examine
 from dsdoctor.fleet import names, nodes, replay
 from dsdoctor.framework import framework_of
 from dsdoctor.host import LocalHost
+from dsdoctor.job.followed import follow
 from dsdoctor.judge import MOST_FINDINGS, Policy, judge
 from dsdoctor.lint import Linter
 from dsdoctor.model.finding import Status
@@ -288,3 +289,27 @@ def test_an_xml_report_is_read_in_linear_time(tmp_path: Path, what: str) -> None
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert done.status in (0, 1, 3), done.err
     assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 15
+
+
+def test_the_variables_of_a_script_cost_no_more_than_its_launches(tmp_path: Path) -> None:
+    registry = packs.load(builtin_only=True)
+    linter = Linter(registry, list(registry), None, Policy())
+    path = tmp_path / "run.sh"
+
+    def spent(head: str) -> float:
+        path.write_text(head + "torchrun t.py\n" * 800)
+        begun = time.process_time()
+        assert linter.lint(path, "run.sh") is not None
+        return time.process_time() - begun
+
+    bare = min(spent("") for _ in range(2))
+    assert spent("".join(f"export NCCL_A{n}=1\n" for n in range(150))) < max(8 * bare, 1.0)
+
+
+def test_scripts_that_a_script_starts_are_followed_in_bounded_time(tmp_path: Path) -> None:
+    (tmp_path / "x.sh").write_text("torchrun t.py\n")
+    (tmp_path / "all.sh").write_text("bash x.sh\n" * 300 + "A=1\n" * 100_000)
+    begun = time.process_time()
+    found = follow(("bash", "all.sh"), LocalHost({"PATH": "/usr/bin"}), str(tmp_path))
+    assert "commands that launch a job" in found.reason
+    assert time.process_time() - begun < 20

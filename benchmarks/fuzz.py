@@ -11,6 +11,7 @@ ends the process that it runs in.
 from __future__ import annotations
 
 import argparse
+import os
 import random
 import re
 import resource
@@ -65,7 +66,10 @@ def guided(names: list[str], options: argparse.Namespace) -> int:
         while (left := int(end - time.monotonic())) > 0 and failed < 5:
             argv = [sys.executable, __file__, "--engine", "atheris-child", "--only", name]
             argv += ["--seconds", str(left), "--seed", str(options.seed)]
-            done = subprocess.run(argv, capture_output=True, check=False)
+            # libFuzzer ends the child where it stands, so what it has written is removed here
+            with tempfile.TemporaryDirectory(prefix="dsdoctor-fuzz-") as folder:
+                env = {**os.environ, "TMPDIR": folder}
+                done = subprocess.run(argv, capture_output=True, check=False, env=env)
             said, words = (out.decode("utf-8", "replace") for out in (done.stdout, done.stderr))
             found = re.findall(r"^stat::(\w+):\s+(\d+)$", words, re.MULTILINE)
             stats = {key: int(value) for key, value in found}

@@ -484,8 +484,13 @@ def other_accelerator(
 
 def _has_neuron(packages: Packages | Missing) -> bool:
     """Whether torch drives Trainium or Inferentia: its build may be one for CUDA all the same."""
+    return is_listed(packages, "torch-neuronx")
+
+
+def is_listed(packages: Packages | Missing, name: str) -> bool:
+    """Whether a distribution is known to be installed."""
     try:
-        return isinstance(packages, Packages) and "torch-neuronx" in packages.packages
+        return isinstance(packages, Packages) and name in packages.packages
     except NotStated:
         return False
 

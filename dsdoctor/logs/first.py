@@ -254,9 +254,12 @@ def choose(
     echoes = [one for one in candidates if one.echo]
     if error is not None:
         better = [one for one in roots if _explains(one, error, errors, many=many)]
-        alone = not better and (roots or not (echoes and is_opaque(error)))
-        alone = alone or (not better and _died_before(failure, error, echoes))
-        if alone or (not better and fell_first(error, echoes, NEAR)):
+        if not better and (
+            roots
+            or not (echoes and is_opaque(error))
+            or _died_before(failure, error, echoes)
+            or fell_first(error, echoes, NEAR)
+        ):
             only = Candidate(None, [], error, Level.LIKELY, when(error, many=many), False, set())
             decided = why_before(only, echoes)
             if failure and failure.rank == error.rank:

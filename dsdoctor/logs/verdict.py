@@ -97,14 +97,12 @@ def judge(
             outcome, summary = with_answer(said, error, outcome, summary)
     outcome, summary = with_last_lines(outcome, summary, error, run, scans, late=late)
     told = _explained(said, outcome, error)
-    if (
-        observed
-        and outcome in UNKNOWN
-        and (own := _own(choice, error, outcome, observed, told, scans))
-    ):
-        causes = causes_of(own, names, sorted_errors(scans))
-        outcome, summary = Outcome.CAUSE, causes[0].message
-    if observed and outcome is Outcome.CLEAN and (own := _not_finite(observed, scans)):
+    own = None
+    if observed and outcome in UNKNOWN:
+        own = _own(choice, error, outcome, observed, told, scans)
+    elif observed and outcome is Outcome.CLEAN:
+        own = _not_finite(observed, scans)
+    if own is not None:
         causes = causes_of(own, names, sorted_errors(scans))
         outcome, summary = Outcome.CAUSE, causes[0].message
     unknown = outcome is Outcome.UNRECOGNISED

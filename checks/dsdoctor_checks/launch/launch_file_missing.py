@@ -25,7 +25,6 @@ from dsdoctor.api import (
     Finding,
     LaunchFiles,
     Missing,
-    NotStated,
     Observation,
     Packages,
     Patient,
@@ -37,6 +36,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._pip import pip
+from dsdoctor_checks._util import is_listed
 from dsdoctor_checks.python.launcher_of_other_env import MODULES
 
 from . import _launch_file_missing_signatures
@@ -107,7 +107,7 @@ def program_and_script_are_there(
         if files.program in _PACKAGED:
             command = pip(patient, packages, f"install {files.program}")
             install = f"run `{command}`, {_ACTIVATE}"
-            if _is_installed(packages, files.program):
+            if is_listed(packages, files.program):
                 install = f"start it as a module: `python -m {MODULES[files.program]}`, or {_ADD}"
         misspelt = near and install is None
         if misspelt:
@@ -216,13 +216,6 @@ def _no_word(word: str, wrong: str) -> Finding:
         script=word,
         code=f"{ord(word[0]):04X}",
     )
-
-
-def _is_installed(packages: Packages | Missing, name: str) -> bool:
-    try:
-        return not isinstance(packages, Missing) and name in packages.packages
-    except NotStated:
-        return False
 
 
 HINT = "install the program or correct its name, or activate the environment that contains it"

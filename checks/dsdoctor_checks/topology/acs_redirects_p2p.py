@@ -58,8 +58,9 @@ def _bridges_between(one: PciPlace, other: PciPlace) -> set[str]:
 
     Below a shared switch these are the bridges on the way to it. For two GPUs under one host bridge,
     or under two of one NUMA node, they are the root ports, which forward to the root complex in any
-    case: there, ACS matters only while the IOMMU translates. Linux before 4.19 does not report whether it does. Adapters at that
-    distance do not count, because NCCL uses no GPUDirect RDMA across a host bridge by default.
+    case: there, ACS matters only while the IOMMU translates. Linux before 4.19 does not report
+    whether it does. Adapters at that distance do not count, because NCCL uses no GPUDirect RDMA
+    across a host bridge by default.
     """
     level = one.level(other)
     if level in ("PIX", "PXB"):

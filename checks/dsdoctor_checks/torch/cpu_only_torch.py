@@ -26,7 +26,6 @@ from dsdoctor.api import (
     Level,
     LibCuda,
     Missing,
-    NotStated,
     NvidiaKernel,
     Nvml,
     OsInfo,
@@ -45,7 +44,7 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
-from dsdoctor_checks._util import capabilities, gpu_expected, is_jetson, pair
+from dsdoctor_checks._util import capabilities, gpu_expected, is_jetson, is_listed, pair
 from dsdoctor_checks.torch._builds import (
     NEWEST,
     choose,
@@ -171,14 +170,7 @@ _OF_CONDA = ("cpuonly", "pytorch-mutex")
 
 def _is_one_of_several(version: str, packages: Packages | Missing) -> bool:
     """Whether there is a build with CUDA for the same system: macOS has builds for the CPU only."""
-    return "+cpu" in version or any(_lists(packages, name) for name in _OF_CONDA)
-
-
-def _lists(packages: Packages | Missing, name: str) -> bool:
-    try:
-        return isinstance(packages, Packages) and packages.version(name) is not None
-    except NotStated:
-        return False
+    return "+cpu" in version or any(is_listed(packages, name) for name in _OF_CONDA)
 
 
 HINT = (

@@ -49,7 +49,6 @@ _ARRAY = re.compile(
 #: A text without any of these launches nothing, like most scripts in a repository.
 _NAMED = re.compile("|".join(sorted(map(re.escape, {*PROGRAMS, *TRAINERS, *MODULES}))))
 
-
 _UNFOLLOWED = re.compile(
     rf"\b(?:{'|'.join(sorted({name for name, *_ in UNFOLLOWED} - {'kubectl'}))})\b"
 )

@@ -1,18 +1,17 @@
 """Runs the whole suite in parts side by side: `python -m tests.support.suite PYTEST_OPTION…`.
 
 Tests of launchers and hooks wait most of the time and others compute, so each part has some of both.
-What the first part prints is shown as it comes, and that of the others when they have ended. The
-exit status is that of the first part that failed, or 2 after Ctrl-C and if tests cannot be collected.
+The exit status is that of the first part that failed, or 2 after Ctrl-C and if tests cannot be
+collected.
 """
 
 from __future__ import annotations
 
-import contextlib
 import math
 import signal
 import subprocess
 import sys
-import tempfile
+import threading
 import time
 from collections.abc import Sequence
 
@@ -28,6 +27,8 @@ LISTED = (
 INTERRUPTED = 2
 #: How long parts may take to end after Ctrl-C, which reached them too: their fixtures end daemons.
 GRACE_SECONDS = 60.0
+#: How long is waited for the last lines of a part that has ended.
+LAST_LINES_SECONDS = 5.0
 
 
 def parts() -> list[list[str]]:
@@ -37,38 +38,58 @@ def parts() -> list[list[str]]:
 
 
 def side_by_side(commands: Sequence[Sequence[str]], before: Sequence[str] = ()) -> int:
-    """Runs commands at once and shows what they print.
+    """Runs commands at once and shows each whole line that they print as it comes.
+
+    A run that is cut off has then said how far each part came. A line is marked with the number of
+    its part, from 1.
 
     Args:
-        commands: each with its arguments; what the first one prints is shown at once.
+        commands: each with its arguments.
         before: a command that has to succeed before the first one starts, while the others run.
 
     Returns:
         INTERRUPTED if one was, which ends the others; else the first status that is not 0, or 0.
     """
-    with contextlib.ExitStack() as stack:
-        said = [stack.enter_context(tempfile.TemporaryFile()) for _ in commands[1:]]
-        children = [
-            subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-            )
-            for command, output in zip(commands[1:], said, strict=True)
-        ]
-        try:
-            status = subprocess.run(before, check=False).returncode if before else 0
-            if status == 0:
-                children.insert(0, subprocess.Popen(commands[0]))
-                status = _wait(children)
-        except KeyboardInterrupt:  # a terminal sends it to all of them
-            _wait(children, GRACE_SECONDS)
-            status = INTERRUPTED
-        finally:
-            _end(children)
-            for output in said:
-                output.seek(0)
-                sys.stdout.write(output.read().decode(errors="replace"))
-            sys.stdout.flush()
+    children = [_start(command) for command in commands[1:]]
+    readers = [_shown(child, number) for number, child in enumerate(children, 2)]
+    try:
+        status = subprocess.run(before, check=False).returncode if before else 0
+        if status == 0:
+            first = _start(commands[0])
+            children.insert(0, first)
+            readers.append(_shown(first, 1))
+            status = _wait(children)
+    except KeyboardInterrupt:  # a terminal sends it to all of them
+        _wait(children, GRACE_SECONDS)
+        status = INTERRUPTED
+    finally:
+        _end(children)
+        for reader in readers:  # a daemon of a test may hold the pipe for longer
+            reader.join(LAST_LINES_SECONDS)
+        sys.stdout.flush()
     return status
+
+
+def _start(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+
+
+def _shown(child: subprocess.Popen[bytes], number: int) -> threading.Thread:
+    """A thread that shows the lines of a part."""
+    output = child.stdout
+    assert output is not None
+
+    def show() -> None:
+        with output:
+            for line in output:
+                sys.stdout.write(f"{number} {line.decode(errors='replace')}")
+                sys.stdout.flush()
+
+    reader = threading.Thread(target=show, daemon=True)
+    reader.start()
+    return reader
 
 
 def _wait(children: Sequence[subprocess.Popen[bytes]], seconds: float = math.inf) -> int:

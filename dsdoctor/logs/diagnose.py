@@ -14,6 +14,7 @@ from dsdoctor.logs.endings import is_changed
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.hits import Scan
 from dsdoctor.logs.knowledge import Knowledge, Known
+from dsdoctor.logs.newest_first import as_in_file
 from dsdoctor.logs.presentable import presentable
 from dsdoctor.logs.scan import Scanner
 from dsdoctor.logs.shown import CONFIDENCE
@@ -95,6 +96,12 @@ def diagnose(
         wanted, scans, rules=more.rules, expect=expect, answer=answer, answer_native=native,
         observed=more.observed,
     )  # fmt: skip
+    if turned := {
+        presentable(source.name): scan.numbers
+        for source, scan in zip(wanted, scans, strict=True)
+        if scan.numbers is not None
+    }:
+        found = as_in_file(found, turned)
     if budget.left_out:
         found = _with_gaps(found, budget)
     if not dumps:

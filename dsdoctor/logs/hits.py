@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from dsdoctor.logs.bounds import MOST_KEPT, Budget
@@ -87,6 +89,7 @@ class Scan(msgspec.Struct):
         cut: a traceback that it quotes ends before its exception.
         whole_from: if there are too many failures to keep all, number of the line from which on
             all are kept; else 0.
+        numbers: the number that each line has in the file, if it begins with its newest line.
     """
 
     hits: list[Hit] = msgspec.field(default_factory=list)
@@ -105,6 +108,7 @@ class Scan(msgspec.Struct):
     told: bool = False
     cut: bool = False
     whole_from: int = 0
+    numbers: Sequence[int] | None = None
 
     def bound(self, budget: Budget) -> None:
         """Keeps less of this log if much was already kept of the logs before it."""

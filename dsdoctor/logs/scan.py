@@ -17,6 +17,7 @@ from dsdoctor.logs.caught import take_out_caught
 from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
 from dsdoctor.logs.log_end import LogEnd
+from dsdoctor.logs.newest_first import in_order
 from dsdoctor.logs.notebooks import CELL
 from dsdoctor.logs.ready import ReadySignatures
 from dsdoctor.logs.samples import take_out_samples
@@ -50,7 +51,8 @@ class Scanner(ReadySignatures):
         piped = source.path is None and source.data is None
         held: list[bytes] = []
         size = 0
-        for block in budget.metered(reader.blocks(source), waits=piped):
+        written, numbers = in_order(reader.blocks(source))
+        for block in budget.metered(written, waits=piped):
             cut = heads.cut(block)
             size += len(cut)
             if size <= LARGEST:
@@ -61,6 +63,7 @@ class Scanner(ReadySignatures):
             end.add(cut)
         blocks.feed(b"", last=True)
         found = blocks.finish()
+        found.numbers = numbers
         if blocks.lines.traces.full:
             end.add_latest(found, blocks.lines, BlockReader(self, index, source.rank, latest=True))
         if found.errors:

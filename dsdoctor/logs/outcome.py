@@ -240,7 +240,7 @@ def _closing(
 
 def _told(scans: Sequence[Scan]) -> tuple[Outcome, str]:
     """What a failure is of which a text only tells."""
-    from dsdoctor.logs.own_fault import mistake_told  # noqa: PLC0415  # most logs have a cause
+    from dsdoctor.logs.told_mistakes import mistake_told  # noqa: PLC0415  # most logs have a cause
 
     if own := mistake_told(text for scan in scans for _, text in scan.tail):
         return Outcome.USER_CODE, f"the text tells of a mistake in the script: {presentable(own)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 import msgspec
 
@@ -22,7 +21,6 @@ from dsdoctor.logs.products import (
     passer_of,
     raiser_of,
 )
-from dsdoctor.logs.prose import happened
 from dsdoctor.logs.suggestions import without_suggestion
 
 #: What the hub and Python raise for a wrong name in the script.
@@ -122,8 +120,10 @@ DATA_ASSERT = lazy(
 FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
 #: What TorchScript does not accept in the script's code (torch 1.2-2.15 jit/frontend.py).
 OF_TORCHSCRIPT = frozenset({"UnsupportedNodeError"})
-#: CPython's words for a call of a model with wrong arguments; frames that only pass them on.
+#: CPython's words for a call of a model with wrong arguments; below, frames that only pass them on.
 WRONG_CALL = lazy(r"\bforward\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)")
+#: A function that another one has defined, as CPython (3.10-3.15) names it when a call fails.
+INNER_FUNCTION = lazy(r"^(?P<outer>\w{1,80})\.<locals>\.")
 PASSES_ARGUMENTS = lazy(
     r"/torch/nn/(?:modules/module\.py _call_impl|modules/module\.py _wrapped_call_impl"
     r"|modules/module\.py inner|parallel/\S+ \w+)$|/deepspeed/(?:runtime/engine\.py forward"
@@ -193,10 +193,6 @@ PREPARING = lazy(
     r"__call__|_call_one|_get_padding_truncation_strategies|_?pad|apply_chat_template|as_tensor"
     r"|convert_to_tensors|truncate_sequences))$"
 )
-#: An exception that a sentence names.
-NAMED = lazy(
-    r"\b[A-Z]\w{1,40}(?:Error|Exception): ?(?:(?!\b[A-Z]\w{1,40}(?:Error|Exception): ).){3,300}"
-)
 #: The modules of datasets (1.2-5.2) that read files of the user's.
 READERS = "/datasets/packaged_modules/"
 
@@ -235,19 +231,6 @@ def is_user_code(error: Error) -> bool:
     looked_up = error.type in {"AttributeError", "IndexError", "KeyError"} and _looked_up(error)
     called_back = error.type in {"AttributeError", "TypeError"} and _ends_in(error, CALLS_BACK)
     return looked_up or called_back or _users(error)
-
-
-def mistake_told(lines: Iterable[str]) -> str:
-    """The exception of the script's own that the sentences of a text name; "" if of another too.
-
-    >>> mistake_told(["Why always RuntimeError: CUDA error: device-side assert triggered"])
-    'RuntimeError: CUDA error: device-side assert triggered'
-    >>> mistake_told(["Training fails with RuntimeError: something else"])
-    ''
-    """
-    named = [found[0] for line in lines for found in NAMED.finditer(happened(line))]
-    own = [text for text in named if DATA_ASSERT.search(text) or OWN_TENSORS.search(text)]
-    return own[0] if own and len(own) == len(named) else ""
 
 
 def prepares_data(file: str, function: str) -> bool:
@@ -352,7 +335,10 @@ def _while_reading(error: Error) -> bool:
 
 
 def _called_wrongly(error: Error) -> bool:
-    """Whether the script called a model with arguments that the model does not take."""
+    """Whether a model does not take what the script gave it, or its callback what it is given."""
+    if inner := INNER_FUNCTION.match(error.message):
+        own = [frame.function for frame in error.frames if not package_of(frame.file)]
+        return inner["outer"] in own
     if not WRONG_CALL.search(error.message):
         return False
     frames = list(error.frames)

@@ -22,6 +22,10 @@ def frame(file: str, function: str) -> str:
     return f'  File "{SITE}{file}", line 7, in {function}\n    return f(*args)\n'
 
 
+TUNE = '  File "/home/me/tune.py", line 9, in tune\n    trainer.evaluate()\n'
+INNER = frame("transformers/trainer.py", "evaluation_loop") + (
+    "TypeError: tune.<locals>.<lambda>() got an unexpected keyword argument 'k'\n"
+)
 CALLS = frame("deepspeed/runtime/engine.py", "forward") + frame(
     "torch/nn/modules/module.py", "_call_impl"
 )
@@ -37,6 +41,7 @@ CALLS = frame("deepspeed/runtime/engine.py", "forward") + frame(
             + "TypeError: Net.forward() got an unexpected keyword argument 'm'\n",
             id="a call of a model, through DeepSpeed",
         ),
+        pytest.param(HEAD + TUNE + INNER, id="a call of what the script's function defines"),
         pytest.param(
             "TypeError                                 Traceback (most recent call last)\n"
             "Cell In[4], line 2\n      1 y = 3\n----> 2 loss = net(x, y, z)\n\n"
@@ -88,6 +93,7 @@ def test_the_scripts_own(text: str) -> None:
             + "TypeError: LlamaAttention.forward() missing 1 required positional argument: 'x'\n",
             id="a call by a product",
         ),
+        pytest.param(HEAD + MAIN + INNER, id="a call of what a product's function defines"),
         pytest.param(
             HEAD + frame("trl/trainer/dpo_trainer.py", "step") + "KeyError: 'chosen'\n",
             id="a key that is no column",

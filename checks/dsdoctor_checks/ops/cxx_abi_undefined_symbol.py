@@ -10,12 +10,36 @@ Reinstall the extension for this torch. If there is no matching wheel, build it 
 Without `--no-cache-dir`, pip takes the wheel that it built for the other torch.
 
 ## References
-Detected from logs, and from the imports that `compiled-extension-broken` tries.
+Detected from logs, from the imports that `compiled-extension-broken` tries, and from the version of a
+wheel that names its torch:
+- https://pytorch-geometric.readthedocs.io/en/latest/install/installation.html (`+pt24cu121`)
+- https://github.com/SHI-Labs/NATTEN, releases (`+torch230cu121`)
+- setup.py of flash-attn 2.0-2.8, causal-conv1d 1.0-1.5 and mamba-ssm 1.0-2.2 (`+cu12torch2.4cxx11abiFALSE`)
 """
 
 from __future__ import annotations
 
-from dsdoctor.api import Condition, Level, Scope, Signature
+from collections.abc import Iterator
+
+from dsdoctor.api import (
+    Condition,
+    Finding,
+    Level,
+    Missing,
+    ModuleImports,
+    Packages,
+    Patient,
+    Scope,
+    Signature,
+    TorchBuild,
+    check,
+    ok,
+    skip,
+    warn,
+    without_fix,
+)
+from dsdoctor.lazy_regex import lazy
+from dsdoctor_checks._pip import pip
 
 CONDITION = Condition(
     "cxx-abi-undefined-symbol",
@@ -29,6 +53,78 @@ HINT = (
     "reinstall the extension for this torch; without a matching wheel, build it from source with `pip"
     " install --force-reinstall --no-deps --no-cache-dir --no-build-isolation --no-binary :all: PACKAGE`"
 )
+
+#: The torch that a wheel was built for, in its local version; PyG leaves out the patch release.
+_BUILT_FOR = (
+    lazy(r"\+pt(?P<major>\d)(?P<minor>\d{1,2})(?=cu\d|cpu)"),
+    lazy(r"\+torch(?P<major>\d)(?P<minor>\d{1,2})\d(?=cu\d|cpu)"),
+    lazy(r"\+(?:cu\d{2,3})?torch(?P<major>\d)\.(?P<minor>\d{1,2})(?!\d)"),
+)
+#: Where PyG keeps its wheels, by release of torch (2026-11-30).
+_PYG = frozenset({"pyg-lib", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv"})
+
+
+@check(CONDITION)
+def wheels_are_for_this_torch(
+    packages: Packages,
+    torch: TorchBuild,
+    imports: ModuleImports | Missing,
+    patient: Patient | Missing,
+) -> Iterator[Finding]:
+    """Warns of wheels that name another torch release, unless their import was seen to work."""
+    named = {
+        name: built
+        for name, package in packages.packages.items()
+        if (built := _built_for(package.version))
+    }
+    if torch.version is None or not named:
+        yield skip("no wheel names the torch that it was built for")
+        return
+    release = ".".join(torch.version.split(".")[:2])
+    # `compiled-extension-broken` judges what was imported
+    seen = imports.outcomes if isinstance(imports, ModuleImports) else {}
+    wrong = {
+        name: built
+        for name, built in named.items()
+        if built != release and name.replace("-", "_") not in seen
+    }
+    for name, built in sorted(wrong.items()):
+        version = packages.version(name)
+        source = (
+            f" -f https://data.pyg.org/whl/torch-{release}.0+{_build_of(torch)}.html"
+            if name in _PYG
+            else " --no-build-isolation"
+        )
+        install = f"install --force-reinstall --no-deps --no-cache-dir{source} {name}"
+        found = warn(
+            f"`{name}` {version} was built for torch {built}, but torch {torch.version} is installed",
+            effect="its libraries ask for symbols of the other release, so importing it fails",
+            hint=f"run `{pip(patient, packages, install)}`",
+            package=name,
+            version=version,
+            built_for=built,
+            torch=torch.version,
+        )
+        yield without_fix(found)
+    if not wrong:
+        yield ok(built_for=named)
+
+
+def _built_for(version: str) -> str:
+    """Major and minor release of the torch that a wheel names; "" if it names none.
+
+    >>> _built_for("2.1.1+pt113cu117"), _built_for("0.17.1+torch230cu121"), _built_for("2.1.1")
+    ('1.13', '2.3', '')
+    """
+    for pattern in _BUILT_FOR:
+        if found := pattern.search(version):
+            return f"{found['major']}.{found['minor']}"
+    return ""
+
+
+def _build_of(torch: TorchBuild) -> str:
+    return f"cu{torch.cuda.replace('.', '')}" if torch.cuda else "cpu"
+
 
 SIGNATURES = (
     Signature(

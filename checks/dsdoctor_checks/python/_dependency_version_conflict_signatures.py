@@ -264,6 +264,19 @@ SIGNATURES = (
         hint="for a file that you trust, pass `weights_only=False` to `torch.load`, or allow its classes with `torch.serialization.add_safe_globals`; if a library loads it, upgrade that library",
     ),
     Signature(
+        pattern=r"No module named 'torch\._six'|cannot import name '\w{1,60}' from 'torch\._six'",
+        source="python 3.3-3.14 Lib/importlib/_bootstrap.py, python 3.7-3.14 Python/ceval.c: a module that torch 2.0 dropped",
+        examples=(
+            "ModuleNotFoundError: No module named 'torch._six'",
+            "ImportError: cannot import name 'container_abcs' from 'torch._six' (unknown location)",
+        ),
+        not_examples=("ImportError: cannot import name 'inf' from 'torch.six'",),
+        level=Level.LIKELY,
+        not_near=("deepspeed", "DeepSpeed"),
+        message="A file was written for torch 1: it imports `torch._six`, which torch 2.0 does not have",
+        hint="upgrade the package whose file imports it, or install a torch before 2.0; in a file of your own, take `inf` from `torch` and the rest from Python's library",
+    ),
+    Signature(
         pattern=r"(?:^|\s)(?P<owner>[A-Za-z][\w.-]{0,80}) \S+ (?:requires|has requirement) (?P<needed>[A-Za-z][\w.-]{0,80}(?:\[[\w,-]{1,60}\])?(?:[<>=!~][\w.<>=!~,*]{0,80})?)(?:;.{0,60})?, but you(?: have|'ll have) (?P<found>[\w.-]{1,80} \S{1,40})",
         source="pip 9-26 _internal/commands/install.py, _internal/commands/check.py",
         message="{owner} requires {needed}, and {found} is installed",

@@ -142,6 +142,7 @@ SIGNATURES = (
             "ImportError: cannot import name '_get_socket_with_port' from 'torch.distributed.elastic.agent.server.api' (/opt/env/lib/python3.10/site-packages/torch/distributed/elastic/agent/server/api.py)",
         ),
         level=Level.CERTAIN,
+        near=("deepspeed", "DeepSpeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",

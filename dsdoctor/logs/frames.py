@@ -36,6 +36,7 @@ EDGE = " \t\n\r\x0b\x0c│|╮╯─"
 BROKEN = lazy(r"^(?:[A-Za-z]:)?[/\\][\w~./\\@+#-]{1,300}$")
 #: Parts of the paths of sources that are not the user's.
 LIBRARY = (
+    "/pip-install-",
     "site-packages", "dist-packages", "/lib/python", "<frozen", "\\lib\\", "/lib64/python",
     ".pyx", ".pxi", "<unknown>",
     # code that packages generate: numpy, decorator, attrs, beartype, torch.fx

@@ -23,11 +23,13 @@ from dsdoctor.logs.products import (
 )
 from dsdoctor.logs.suggestions import without_suggestion
 
-#: What the hub and Python raise for a wrong name in the script.
+#: What the hub and Python raise for a wrong name in the script; and Python (3.4-3.14
+#: multiprocessing/spawn.py) for a script that starts processes while they import it.
 OWN_MISTAKE = lazy(
     r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
     r"|does not appear to have a file named|Unable to load vocabulary"
-    r"|Repo id must (?:be in the form|use alphanumeric)|Incorrect path_or_model_id",
+    r"|Repo id must (?:be in the form|use alphanumeric)|Incorrect path_or_model_id"
+    r"|An attempt has been made to start a new process before the",
 )
 #: Exceptions that are never the script's fault: of the machine, network, disk or accelerator.
 FOREIGN = frozenset(
@@ -103,6 +105,9 @@ FOREIGN_TEXT = lazy(
     r"|\(os error (?!2\))\d{1,3}\)|\[ONNXRuntimeError\] : (?:1|6|11) :"
     # checks of C++ code that name the status of the CUDA runtime
     r"|\bcuda(?:Success|Error[A-Z]\w{1,60})\b"
+    # checks of C++ code that name their place: ONNX 1.2-1.20 common/assertions.h, dmlc 0.3-0.5
+    # logging.h, as DGL, XGBoost, MXNet and TVM have it
+    r"|^\w{1,60}: (?:\[\d\d:\d\d:\d\d\] )?\S{1,200}\.(?:h|hpp|cc|cpp|cxx):\d{1,5}: "
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
     # NVRTC 8-13, of a program without a name: those that TorchScript's fusers write (torch 1.0-2.15
     # torch/csrc/jit/tensorexpr/cuda_codegen.cpp, codegen/fuser/cuda/fused_kernel.cpp)
@@ -112,7 +117,8 @@ FOREIGN_TEXT = lazy(
 #: The user's data: an index out of range, reported as an assertion on a GPU and as an exception on
 #: a CPU (torch 1.0-2.13 aten/src/ATen/native: Embedding, LossNLL, TensorAdvancedIndexing).
 DATA_ASSERT = lazy(
-    r"device-side assert|Assertion `[^`]{1,200}` failed|IndexError: index out of range in self$"
+    r"device-side assert|(?:\.cuh?:\d{1,5}: |\bthread: \[).{0,300}Assertion `[^`]{1,200}` failed"
+    r"|IndexError: index out of range in self$"
     r"|IndexError: Target -?\d+ is out of bounds"
     r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
 )

@@ -76,6 +76,8 @@ PARTS = {"pytorch_lightning": "lightning/pytorch", "lightning_fabric": "lightnin
 SCRIPTS = lazy(r"(?:^|/)(?:zero_to_fp32|ds_to_universal)\.py$")
 #: Cython sources that were compiled into a package.
 COMPILED = lazy(r"^(?:python/|src/)?(?P<package>\w+)(?P<inner>/(?:[\w-]+/)*\w+\.p(?:yx|xi|xd))$")
+#: What pip (10-26) unpacks to build it, since 20.3 with a random number behind the name.
+UNPACKED = lazy(r"/pip-install-\w{4,16}/(?P<package>[\w.-]+?)(?:_[0-9a-f]{32})?(?P<inner>/.*)")
 #: The program that an installed package puts into an environment; it only calls the package.
 ENTRY_POINT = lazy(
     r"(?:^|/)(?:usr/(?:local/)?|\.local/|[^/]*(?:env|conda)[^/]*/(?:[^/]+/){0,2})bin/[\w-]+$"
@@ -104,6 +106,8 @@ def package_of(path: str) -> str:
     'ray'
     >>> package_of("/x/site-packages/pytorch_lightning/trainer/trainer.py")
     'lightning'
+    >>> package_of("/tmp/pip-install-c74kecsx/flash-attn/setup.py")
+    'flash_attn'
     """
     found = _in_product(path)
     if found is None and SCRIPTS.search(path):
@@ -112,13 +116,18 @@ def package_of(path: str) -> str:
         return "torch"
     if found is None:
         return "python" if STANDARD.search(path) else ""
-    package = found["package"]
+    package = found["package"].replace("-", "_")
     return "deepspeed" if package == "op_builder" else PARTS.get(package, package).split("/")[0]
 
 
 def _in_product(path: str) -> re.Match[str] | None:
     """The place of a source file in a product: `package`, and `inner` below it."""
-    return INSTALLED.search(path) or TREE.search(path) or COMPILED.search(path)
+    return (
+        INSTALLED.search(path)
+        or TREE.search(path)
+        or UNPACKED.search(path)
+        or COMPILED.search(path)
+    )
 
 
 def inner_path(path: str) -> str:

@@ -183,9 +183,9 @@ def _explained(said: Answered | None, outcome: Outcome, error: Error | None) -> 
         return explained(said)
     if outcome is not Outcome.USER_CODE or error is None:
         return None
-    from dsdoctor.logs.passed_options import passed_option  # noqa: PLC0415
+    from dsdoctor.logs.own_advice import advice_for  # noqa: PLC0415
 
-    return passed_option(error)
+    return advice_for(error)
 
 
 def _own(

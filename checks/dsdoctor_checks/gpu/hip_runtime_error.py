@@ -106,6 +106,18 @@ SIGNATURES = (
         masks=("native-crash",),
     ),
     Signature(
+        pattern=r"Triton Error \[HIP\]: {1,2}Code: \d{1,4}, Mess{1,2}age: (?!out of memory)(?P<what>[a-z][\w ,'-]{2,100})",
+        source="triton 2.2-3.6 third_party/amd/backend/driver.c",
+        message="AMD's GPU runtime refused what Triton asked for: {what}",
+        hint="run again with `AMD_SERIALIZE_KERNEL=3`; if the kernel is of a library, try a release of it and of Triton that lists this GPU",
+        examples=(
+            "RuntimeError: Triton Error [HIP]:  Code: 1, Messsage: invalid argument",
+            "RuntimeError: Triton Error [HIP]: Code: 98, Message: invalid device function",
+        ),
+        not_examples=("RuntimeError: Triton Error [HIP]:  Code: 2, Messsage: out of memory",),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern="HIP kernel errors might be asynchronously reported",
         source="torch 1.12-2.13 (ROCm) c10/hip: what follows the name of any HIP error",
         examples=(

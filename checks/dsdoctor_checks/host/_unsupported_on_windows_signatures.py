@@ -411,19 +411,6 @@ SIGNATURES = (
         requires=("Windows", "win32", ":\\", "WinError", ".exe"),
     ),
     Signature(
-        pattern="finished its bootstrapping phase",
-        source="CPython 3.11.7 multiprocessing/spawn.py",
-        examples=("finished its bootstrapping phase",),
-        level=Level.CERTAIN,
-        masks=(
-            "triton-unusable",
-            "cxx-abi-undefined-symbol",
-            "jit-build-compiler-missing",
-            "dependency-version-conflict",
-        ),
-        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
-    ),
-    Signature(
         pattern="unsupported gloo device",
         source="torch 2.13.0 libtorch_cpu.so",
         examples=("RuntimeError: makeDeviceForHostname(): unsupported gloo device",),
@@ -586,7 +573,7 @@ SIGNATURES = (
         masks=("ds-config-unsupported-combination",),
     ),
     Signature(
-        pattern=r"(?:No such file or directory: |[Cc]ould not find (?:module )?|[Cc]annot find |can't open file )'[^']{1,200}\.(?:bat|cmd|dll|exe|pyd)'",
+        pattern=r"(?:No such file or directory: |[Cc]ould not find (?:module )?|[Cc]annot find |can't open file )'(?![^']{1,200}[\\/]torch[\\/]lib[\\/])[^']{1,200}\.(?:bat|cmd|dll|exe|pyd)'",
         source="python 3.3-3.14 Objects/exceptions.c, Lib/ctypes/__init__.py on Windows",
         examples=(
             "error: [Errno 2] No such file or directory: 'bin\\\\ds_report.bat'",
@@ -597,7 +584,10 @@ SIGNATURES = (
             "No such file or directory: 'x.exe'",
             "No such file or directory: 'x.pyd'",
         ),
-        not_examples=("FileNotFoundError: [Errno 2] No such file or directory: 'g++'",),
+        not_examples=(
+            "FileNotFoundError: [Errno 2] No such file or directory: 'g++'",
+            "FileNotFoundError: Could not find module 'D:\\env\\torch\\lib\\c10.dll' (or one of its dependencies).",
+        ),
         level=Level.WEAK,
     ),
     # A torch with CUDA and without NCCL: the wheels for Windows.

@@ -172,10 +172,13 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*OutOfMemoryError(?!: out of resource: )",
+        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?<!On)OutOfMemoryError(?!: out of resource: )",
         source="torch 2.4.1 libc10_cuda.so, libtorch_cuda.so",
         examples=("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",),
-        not_examples=("java.lang.OutOfMemoryError: Java heap space",),
+        not_examples=(
+            "java.lang.OutOfMemoryError: Java heap space",
+            "JVM arguments [-Xmx1g, -XX:+HeapDumpOnOutOfMemoryError]",
+        ),
         level=Level.STRONG,
         masks=(
             "nccl-timeout-watchdog",

@@ -49,6 +49,19 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        # the sockets of the store and of its clients
+        pattern=r"^RuntimeError: (?:Connection reset by peer|Broken pipe)$",
+        source="torch 1.0-2.1 c10d: the words of glibc for what a call of the system returned",
+        examples=("RuntimeError: Connection reset by peer", "RuntimeError: Broken pipe"),
+        not_examples=(
+            "ConnectionResetError: Connection reset by peer",
+            "RuntimeError: Broken pipe of the tokenizer",
+        ),
+        level=Level.HINT,
+        echo=True,
+        near=("/torch/distributed/",),
+    ),
+    Signature(
         # NCCL cannot distinguish a peer that died from a network that failed
         pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
         source="NCCL 2.9-2.30 src/misc/socket.cc; torch 1.9-2.13 distributed/c10d/NCCLUtils.hpp",

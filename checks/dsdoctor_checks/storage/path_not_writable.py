@@ -134,7 +134,8 @@ SIGNATURES = (
         masks=("cpu-adam-unbuilt",),
     ),
     Signature(
-        pattern=r"OSError: PermissionError at |(?:mkdir|touch|cp|mv|tee|bash|sh|cannot create \S+|cannot open \S+|cannot create directory .{1,80})?: (?:cannot .{1,120}: )?Permission denied$|problem when trying to write in your cache folder",
+        # a number after `sh:` is the line with a program that dash may not execute
+        pattern=r"OSError: PermissionError at |^(?!.{0,60}\bsh: \d{1,6}: (?!cannot )).*: Permission denied$|problem when trying to write in your cache folder",
         source=(
             "transformers 4.20-5.23 utils/hub.py; coreutils 8-9, bash 3.2-5.2 and dash 0.5 with "
             "glibc's words for EACCES"
@@ -145,7 +146,10 @@ SIGNATURES = (
             "bash: out.log: Permission denied",
             "problem when trying to write in your cache folder",
         ),
-        not_examples=("node-b: Permission denied (publickey).",),
+        not_examples=(
+            "node-b: Permission denied (publickey).",
+            "/bin/sh: 1: /usr/lib/gcc: Permission denied",
+        ),
         not_near=(
             "publickey",
             "nvcc",

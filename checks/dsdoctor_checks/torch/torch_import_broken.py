@@ -334,6 +334,17 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("cxx-abi-undefined-symbol", "dependency-version-conflict"),
     ),
+    Signature(
+        pattern=r"Could not find module '(?:[^']{1,200}\\)?torch\\lib\\(?P<library>[^'\\]{1,60}\.dll)'",
+        source="CPython 3.8-3.14 Lib/ctypes/__init__.py on Windows, for torch 1.4-1.5 __init__.py",
+        message="Windows cannot load `{library}` of torch, or a DLL that it needs",
+        hint="install the Visual C++ Redistributable (2015-2022, x64), then reinstall torch in a fresh environment",
+        examples=(
+            "FileNotFoundError: Could not find module 'D:\\env\\Lib\\site-packages\\torch\\lib\\c10.dll' (or one of its dependencies). Try using the full path with constructor syntax.",
+        ),
+        not_examples=("FileNotFoundError: Could not find module 'D:\\env\\lib\\aio.dll'",),
+        level=Level.STRONG,
+    ),
 )
 
 #: While torch itself is being imported, a module that is missing is one that torch needs.

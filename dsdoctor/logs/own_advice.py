@@ -1,7 +1,7 @@
-"""Options of a launcher that reached the script, whose parser does not know them.
+"""What to change in a script whose own error has a known remedy.
 
-The script's own parser refused them, so no condition of the environment is at fault; but what to
-change is known.
+No condition of the environment is at fault: its parser refused an option of the launcher, or it
+starts processes that start it again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,22 @@ _OF_TORCHRUN = lazy(
 )
 
 
-def passed_option(error: Error) -> Explained | None:
+#: python 3.4-3.14 Lib/multiprocessing/spawn.py.
+_WHILE_IMPORTED = "An attempt has been made to start a new process before the"
+
+
+def advice_for(error: Error) -> Explained | None:
+    """What to change for an error of the script's own; None if that is not known."""
+    if error.message.lstrip().startswith(_WHILE_IMPORTED):
+        text = (
+            'Put what the script runs under `if __name__ == "__main__":`, as each process that it'
+            " starts imports it first"
+        )
+        return Explained(kind="refusal", product="python", text=text)
+    return _passed_option(error)
+
+
+def _passed_option(error: Error) -> Explained | None:
     """What to change if a script's parser refused an option of its launcher; None otherwise."""
     if error.type != "SystemExit":
         return None

@@ -1,0 +1,93 @@
+"""Whose error it is: of a script that starts itself again, of C++ code, of a package being built."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsdoctor import packs
+from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.model.diagnosis import Diagnosis, Outcome
+
+SIGNATURES = signatures_of(packs.load(builtin_only=True))
+HEAD = "Traceback (most recent call last):\n"
+CALLED = '  File "/home/me/export.py", line 9, in <module>\n    net = convert(net)\n'
+#: What a process of a loader prints that imports the script, and what its parent prints then.
+STARTED_AGAIN = (
+    HEAD
+    + '  File "<string>", line 1, in <module>\n'
+    + '  File "C:\\Python311\\Lib\\multiprocessing\\spawn.py", line 122, in spawn_main\n'
+    + '    exitcode = _main(fd, parent_sentinel)\n  File "C:\\work\\train.py", line 30, in <module>\n'
+    + "    for batch in loader:\n"
+    + '  File "C:\\Python311\\Lib\\multiprocessing\\spawn.py", line 140, in _check\n'
+    + "    raise RuntimeError('''\nRuntimeError: \n"
+    + "        An attempt has been made to start a new process before the\n"
+    + "        current process has finished its bootstrapping phase.\n\n"
+    + "        This probably means that you are not using fork to start your\n"
+    + "        child processes and you have forgotten to use the proper idiom\n"
+    + "        in the main module:\n\n            if __name__ == '__main__':\n"
+)
+PARENT = (
+    HEAD
+    + '  File "C:\\work\\train.py", line 30, in <module>\n    for batch in loader:\n'
+    + '  File "C:\\e\\Lib\\site-packages\\torch\\utils\\data\\dataloader.py", line 1251, in _try\n'
+    + "    raise RuntimeError(f'x') from e\n"
+    + "RuntimeError: DataLoader worker (pid(s) 811) exited unexpectedly\n"
+)
+
+
+def read(text: str) -> Diagnosis:
+    return diagnose([Source(name="a.log", data=text.encode())], SIGNATURES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [pytest.param(STARTED_AGAIN, id="alone"), pytest.param(STARTED_AGAIN + PARENT, id="two")],
+)
+def test_a_script_that_starts_itself_again_is_told_what_it_lacks(text: str) -> None:
+    found = read(text)
+    assert found.outcome is Outcome.USER_CODE
+    assert found.explained is not None
+    assert '`if __name__ == "__main__":`' in found.explained.text
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        pytest.param(
+            '  File "/e/lib/python3.10/site-packages/onnxsim/simplifier.py", line 199, in simplify\n'
+            "    C.simplify(net)\n"
+            "RuntimeError: /w/onnx/common/ir.h:274: find: Assertion `it != end()` failed: no 'value'\n",
+            id="ONNX",
+        ),
+        pytest.param(
+            '  File "/e/lib/python3.10/site-packages/dgl/_ffi/base.py", line 62, in check_call\n'
+            "    raise DGLError(text)\n"
+            "DGLError: [19:15:55] /opt/dgl/src/graph/./unit_graph.h:61: Not for this graph.\n",
+            id="dmlc",
+        ),
+    ],
+)
+def test_a_failed_check_of_c_code_is_not_the_scripts_own(raised: str) -> None:
+    assert read(HEAD + CALLED + raised).outcome is Outcome.UNRECOGNISED
+
+
+def test_a_failed_assertion_of_a_kernel_is_about_the_scripts_data() -> None:
+    said = "/pytorch/aten/src/THC/Indexing.cu:361: block: [3,0,0], thread: [9,0,0] Assertion `i < n` failed.\n"
+    assert read(
+        said + HEAD + CALLED + "RuntimeError: CUDA error: device-side assert triggered\n"
+    ).causes
+
+
+@pytest.mark.parametrize("folder", ["horovod", "flash-attn_0123456789abcdef0123456789abcdef"])
+def test_what_pip_builds_is_not_the_script(folder: str) -> None:
+    place = f'  File "/tmp/pip-install-c74kecsx/{folder}/setup.py", line 72, in check\n'
+    found = read(HEAD + place + "    import tensorflow\nKeyError: 'cuda'\n")
+    assert found.outcome is Outcome.UNRECOGNISED
+    assert found.raised_by is not None
+    assert found.raised_by.product == folder.partition("_")[0].replace("-", "_")
+
+
+def test_a_switch_of_the_jvm_is_no_lack_of_memory() -> None:
+    started = "[INFO ][node] JVM arguments [-Xmx1g, -XX:+HeapDumpOnOutOfMemoryError]\n"
+    assert read(started + "step 1\n").outcome is Outcome.CLEAN
+    assert read(started + "torch.OutOfMemoryError: CUDA out of memory. Tried\n").causes

@@ -8,7 +8,7 @@ import collections
 from dsdoctor.logs import reader
 from dsdoctor.logs.course import Course
 from dsdoctor.logs.hits import TAIL, Scan
-from dsdoctor.logs.line_reader import COURSE, FRAME_LINES, LineReader
+from dsdoctor.logs.line_reader import COURSE, FRAME_LINES, MOST_FRAME_LINES, LineReader
 from dsdoctor.logs.pieces import LONGEST
 from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.products import package_of
@@ -45,6 +45,7 @@ class BlockReader:
         self.course = Course(self.lines)
         self.tail: collections.deque[tuple[int, bytes]] = collections.deque(maxlen=TAIL)
         self.carry = b""
+        self.above = b""  # what stands above `carry`, for a long traceback
         self.done = 0  # bytes of `carry` that were already processed
         self.fragment = False  # the last processed line is still incomplete
         self.one_run = one_run  # the openings of others are not searched for
@@ -56,6 +57,8 @@ class BlockReader:
         The last lines of a block wait for the next block, so a hit always has context on both
         sides.
         """
+        if last:
+            self.carry, self.done = self.above + self.carry, len(self.above) + self.done
         window = Window(self.carry + block, self.done)
         data, begin = window.data, self.done
         end = len(data)
@@ -69,6 +72,7 @@ class BlockReader:
         if end > begin:
             self._stretches(window, begin, end)
         first = window.back(end, FRAME_LINES)
+        self.above = data[window.back(first, MOST_FRAME_LINES) : first]
         self.carry = data[first:]
         self.done = end - first
 

@@ -26,6 +26,7 @@ ECHOES = lazy(
     r"|OSError: handle is closed"  # CPython multiprocessing/connection.py
     r"|^Exception: -- Process \d{1,6} terminated with "  # torch 1.0-1.5 multiprocessing/spawn.py
     r"|FatalError: `Termination signal` is detected"
+    r"|The wandb backend process has shutdown"  # wandb 0.12-0.13 sdk/interface
     # vllm 0.6-0.17 v1/engine/utils.py, exceptions.py, engine/multiprocessing/client.py
     r"|Engine core initialization failed|EngineDeadError|Engine process failed to start"
     r"|EngineCore encountered an issue",

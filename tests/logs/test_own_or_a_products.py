@@ -6,6 +6,7 @@ import pytest
 
 from dsdoctor import packs
 from dsdoctor.logs import Source, diagnose, signatures_of
+from dsdoctor.logs.scan import Scanner
 from dsdoctor.model.diagnosis import Diagnosis, Outcome
 
 SIGNATURES = signatures_of(packs.load(builtin_only=True))
@@ -91,3 +92,12 @@ def test_a_switch_of_the_jvm_is_no_lack_of_memory() -> None:
     started = "[INFO ][node] JVM arguments [-Xmx1g, -XX:+HeapDumpOnOutOfMemoryError]\n"
     assert read(started + "step 1\n").outcome is Outcome.CLEAN
     assert read(started + "torch.OutOfMemoryError: CUDA out of memory. Tried\n").causes
+
+
+@pytest.mark.parametrize("more", [0, 60, 140])
+def test_a_long_traceback_at_the_end_keeps_where_it_began(more: int) -> None:
+    """The last lines of a log wait for more; the frames above them are still seen."""
+    deep = '  File "/e/lib/python3.10/site-packages/torch/nn/modules/module.py", line 9, in call\n'
+    text = HEAD + CALLED + f"{deep}    return f(x)\n" * more + "KeyError: 'rate'\n"
+    (error,) = Scanner(list(SIGNATURES)).scan(Source(name="a.log", data=text.encode())).errors
+    assert error.frames[0].file == "/home/me/export.py"

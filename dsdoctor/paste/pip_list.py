@@ -35,7 +35,7 @@ _OBJECT = re.compile(
 #: `uv tree`; cargo prints the same of Rust's crates, so its command must stand above.
 _TREE = re.compile(
     r"[│\s]*[├└]── (?P<name>[A-Za-z][\w.-]{0,60})(?:\[[\w, -]{1,60}\])? "
-    r"v(?P<version>\d[\w.+!]{0,60})(?: \(.{1,40}\))*\s*$"
+    r"v(?P<version>\d[\w.+!]{0,60})(?: \([^()]{1,40}\))*\s*$"
 )
 _TREES = re.compile(r"(?:^|.{0,80}[$#%>❯!]\s?)\s*uv tree(?:\s+\S{1,80}){0,4}\s*$")
 #: Fewer lines of `name==version` may just as well be requirements.

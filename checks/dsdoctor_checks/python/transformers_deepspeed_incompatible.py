@@ -70,7 +70,10 @@ NEEDED_BEFORE_5 = (
 
 
 #: `torch>=2.6; extra == "torch"`, as the metadata of transformers state it.
-_STATED = re.compile(r"([\w.-]+)\s*\(?[^;]*>=\s*(\d[\d.]*)[^;]*;\s*extra == ['\"]torch['\"]")
+_STATED = re.compile(
+    r"([\w.-]{1,60})\s{0,4}\(?[^;]{0,80}>=\s{0,4}(\d[\d.]{0,20})[^;]{0,80};"
+    r"\s{0,4}extra == ['\"]torch['\"]"
+)
 #: DeepSpeed rejects a warm-up of 0 steps (lr_schedules.py of the 0.19.3 sdist, 2026-11-22).
 WARMUP_SINCE = "0.19.3"
 

@@ -99,5 +99,5 @@ def test_a_long_traceback_at_the_end_keeps_where_it_began(more: int) -> None:
     """The last lines of a log wait for more; the frames above them are still seen."""
     deep = '  File "/e/lib/python3.10/site-packages/torch/nn/modules/module.py", line 9, in call\n'
     text = HEAD + CALLED + f"{deep}    return f(x)\n" * more + "KeyError: 'rate'\n"
-    (error,) = Scanner(list(SIGNATURES)).scan(Source(name="a.log", data=text.encode())).errors
+    (error,) = Scanner(()).scan(Source(name="a.log", data=text.encode())).errors
     assert error.frames[0].file == "/home/me/export.py"

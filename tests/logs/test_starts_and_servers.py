@@ -121,7 +121,7 @@ def through(package: str, name: str = "torch") -> str:
 def test_a_package_that_a_later_start_had() -> None:
     assert said(through("torch/nn")) == "user-code"
     assert said(through("timm/layers")) == "torch-missing"
-    assert said(through("torch/nn", name="torch._six")) == "deepspeed-torch-incompatible"
+    assert said(through("torch/nn", name="torch._six")) == "dependency-version-conflict"
 
 
 def interrupted(frames: str) -> str:

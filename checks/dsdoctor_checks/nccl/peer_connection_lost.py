@@ -53,10 +53,7 @@ SIGNATURES = (
         pattern=r"^RuntimeError: (?:Connection reset by peer|Broken pipe)$",
         source="torch 1.0-2.1 c10d: the words of glibc for what a call of the system returned",
         examples=("RuntimeError: Connection reset by peer", "RuntimeError: Broken pipe"),
-        not_examples=(
-            "ConnectionResetError: Connection reset by peer",
-            "RuntimeError: Broken pipe of the tokenizer",
-        ),
+        not_examples=("RuntimeError: Broken pipe of the tokenizer",),
         level=Level.HINT,
         echo=True,
         near=("/torch/distributed/",),

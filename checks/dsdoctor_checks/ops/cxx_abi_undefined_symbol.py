@@ -19,6 +19,7 @@ wheel that names its torch:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from dsdoctor.api import (
@@ -38,7 +39,6 @@ from dsdoctor.api import (
     warn,
     without_fix,
 )
-from dsdoctor.lazy_regex import lazy
 from dsdoctor_checks._pip import pip
 
 CONDITION = Condition(
@@ -56,9 +56,9 @@ HINT = (
 
 #: The torch that a wheel was built for, in its local version; PyG leaves out the patch release.
 _BUILT_FOR = (
-    lazy(r"\+pt(?P<major>\d)(?P<minor>\d{1,2})(?=cu\d|cpu)"),
-    lazy(r"\+torch(?P<major>\d)(?P<minor>\d{1,2})\d(?=cu\d|cpu)"),
-    lazy(r"\+(?:cu\d{2,3})?torch(?P<major>\d)\.(?P<minor>\d{1,2})(?!\d)"),
+    re.compile(r"\+pt(?P<major>\d)(?P<minor>\d{1,2})(?=cu\d|cpu)"),
+    re.compile(r"\+torch(?P<major>\d)(?P<minor>\d{1,2})\d(?=cu\d|cpu)"),
+    re.compile(r"\+(?:cu\d{2,3})?torch(?P<major>\d)\.(?P<minor>\d{1,2})(?!\d)"),
 )
 #: Where PyG keeps its wheels, by release of torch (2026-11-30).
 _PYG = frozenset({"pyg-lib", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv"})

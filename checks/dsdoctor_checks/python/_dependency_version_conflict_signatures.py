@@ -272,6 +272,7 @@ SIGNATURES = (
         ),
         not_examples=("ImportError: cannot import name 'inf' from 'torch.six'",),
         level=Level.LIKELY,
+        near=("File ",),
         not_near=("deepspeed", "DeepSpeed"),
         message="A file was written for torch 1: it imports `torch._six`, which torch 2.0 does not have",
         hint="upgrade the package whose file imports it, or install a torch before 2.0; in a file of your own, take `inf` from `torch` and the rest from Python's library",

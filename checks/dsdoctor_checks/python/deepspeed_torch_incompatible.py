@@ -145,6 +145,15 @@ SIGNATURES = (
         near=("deepspeed", "DeepSpeed"),
     ),
     Signature(
+        # alone, without the file that imports it: of those who quote it, most have an old DeepSpeed
+        pattern=r"ModuleNotFoundError: No module named 'torch\._six'",
+        hint=UPGRADE,
+        source="python 3.6-3.14 Lib/importlib/_bootstrap.py",
+        examples=("ModuleNotFoundError: No module named 'torch._six'",),
+        level=Level.WEAK,
+        not_near=('File "', "File ", "deepspeed", "DeepSpeed"),
+    ),
+    Signature(
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",
         hint=UPGRADE,
         source="python 3.7-3.14 Python/ceval.c import_from",

@@ -107,6 +107,20 @@ def read(file: str, function: str, line: str) -> Diagnosis:
             "Set `mixed_precision` to `fp16` or `bf16` with FSDP",
             id="values that this function takes, not those of `Accelerator`",
         ),
+        pytest.param(
+            "deepspeed/ops/fp_quantizer/quantize.py",
+            "quantize",
+            "AssertionError: meta tensor is only supported with q_bit=8",
+            "Set `q_bits` to 8, or leave `return_meta_tensor` out",
+            id="an argument of one's own call",
+        ),
+        pytest.param(
+            "transformers/data/data_collator.py",
+            "__call__",
+            "ValueError: DataCollatorWithFlattening received a batch where every example is empty.",
+            "Remove the samples without tokens from the dataset",
+            id="one's own dataset",
+        ),
     ],
 )
 def test_the_answer_is_what_its_reader_can_change(
@@ -130,6 +144,13 @@ def test_the_answer_is_what_its_reader_can_change(
             id="a combination that works with other numbers",
         ),
         pytest.param(
+            "deepspeed/runtime/pipe/engine.py",
+            "__init__",
+            "AssertionError: Elasticity is not currently supported with pipeline parallelism.",
+            "set it to the number of GPUs of a node",
+            id="a combination that works with other numbers, in a pipeline",
+        ),
+        pytest.param(
             "deepspeed/module_inject/auto_ep_layer.py",
             "set_deepspeed_parallelism",
             'ValueError: comm_backend="deepep" does not support folded tensor parallelism '
@@ -146,3 +167,14 @@ def test_a_combination_is_explained_by_what_decides_it(
     [cause] = read(file, function, line).causes
     assert cause.condition == "ds-config-unsupported-combination"
     assert cause.hint.startswith(said)
+
+
+def test_gpus_that_a_hostfile_lacks_are_not_invisible() -> None:
+    found = read(
+        "deepspeed/autotuning/autotuner.py",
+        "_get_resource_manager",
+        "AssertionError: no gpu is available",
+    )
+    [cause] = found.causes
+    assert cause.condition == "hostfile-or-ssh-problem"
+    assert cause.hint == "give each host the number of its GPUs as `slots`"

@@ -121,6 +121,20 @@ def read(file: str, function: str, line: str) -> Diagnosis:
             "Remove the samples without tokens from the dataset",
             id="one's own dataset",
         ),
+        pytest.param(
+            "deepspeed/inference/v2/model_implementations/inference_policy_base.py",
+            "__init__",
+            "ValueError: Either checkpoint_engine or ds_checkpoint_path must be provided.",
+            "Pass either `checkpoint_engine` or `inf_checkpoint_path`",
+            id="an argument that the message calls by another name",
+        ),
+        pytest.param(
+            "deepspeed/inference/v2/model_implementations/layer_container_base.py",
+            "is_initialized",
+            "ValueError: Layer should be finalized, but word_emb is neither Tensor or None",
+            "Return a tensor from `finalize`",
+            id="a parameter class of one's own, in an old release",
+        ),
     ],
 )
 def test_the_answer_is_what_its_reader_can_change(

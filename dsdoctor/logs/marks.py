@@ -126,12 +126,14 @@ MARKS: dict[str, tuple[str, str]] = {
         "GLOBAL_RANK: ",
         r"GLOBAL_RANK: [1-9]\d{0,5}, MEMBER: \d{1,6}/(?P<n>\d{1,6})\b",
     ),
-    # Slurm goes on after these (2.0-25.05 src/slurmd/slurmstepd/mgr.c, task.c, plugins/proctrack)
+    # Slurm goes on after these (2.0-25.05 src/slurmd/slurmstepd/mgr.c, task.c, plugins/proctrack;
+    # 22.05-25.05 plugins/cgroup, while a step begins or ends)
     "slurm-step": (
         "slurmstepd",
         (
             r"slurmstepd(?!.{0,60}error: (?:couldn't chdir to `|Unable to create TMPDIR \["
-            r"|TMPDIR \[|Setting TMPDIR to |_is_a_lwp: )).{0,400}error"
+            r"|TMPDIR \[|Setting TMPDIR to |_is_a_lwp: |common_file_write_u\w{1,12}: "
+            r"|Unable to move pid \d|error unlocking cgroup )).{0,400}error"
         ),
     ),
     "segfault": ("egmentation fault", r"[Ss]egmentation fault"),

@@ -88,6 +88,18 @@ def test_what_pip_builds_is_not_the_script(folder: str) -> None:
     assert found.raised_by.product == folder.partition("_")[0].replace("-", "_")
 
 
+def test_slurm_ends_a_step_whose_cgroup_it_could_not_leave() -> None:
+    left = (
+        "slurmstepd: error: common_file_write_uint32s: write pid 47 to /sys/fs/cgroup/cgroup.procs"
+        " failed: Device or resource busy\n"
+        "slurmstepd: error: Unable to move pid 47 to init root cgroup /sys/fs/cgroup\n"
+        "slurmstepd: error: error unlocking cgroup '/sys/fs/cgroup/x' : Bad file descriptor\n"
+    )
+    assert read("step 1 loss 3.1\nexact match 31.4\n" + left).outcome is Outcome.CLEAN
+    other = "slurmstepd: error: task 0 could not be started\n"
+    assert read("step 1 loss 3.1\n" + other).outcome is Outcome.UNRECOGNISED
+
+
 def test_a_switch_of_the_jvm_is_no_lack_of_memory() -> None:
     started = "[INFO ][node] JVM arguments [-Xmx1g, -XX:+HeapDumpOnOutOfMemoryError]\n"
     assert read(started + "step 1\n").outcome is Outcome.CLEAN

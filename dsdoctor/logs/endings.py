@@ -9,7 +9,7 @@ from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import EXCEPTION, FENCE, KEPT_ERRORS, TRACEBACK
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.hits import Scan
-from dsdoctor.logs.marks import FATAL_MARKS, HYDRA_FAILED, WORDS, mark_pattern
+from dsdoctor.logs.marks import FATAL_MARKS, HYDRA_FAILED, SLURM_GOES_ON, WORDS, mark_pattern
 from dsdoctor.logs.progress import step_of
 from dsdoctor.logs.tool_reports import Report, report_in
 
@@ -119,6 +119,7 @@ NATIVE_STACK = lazy(
 LOGGED = lazy(r"\b(?:ERROR|CRITICAL)\b[\s\]:|-]+(?P<said>[A-Za-z].{9,400})$")
 #: Last lines that are searched.
 LAST_LINES = 8
+GOES_ON = lazy(f"slurmstepd{SLURM_GOES_ON}")
 #: How a script around the run ends its log if the run failed, and how a summary of tests ends.
 FAILED = lazy(
     r"(?i)(?<!not )(?<!never )\bfailed\W{0,3}$|失败\W{0,3}$"
@@ -174,13 +175,17 @@ def last_words(scans: Sequence[Scan]) -> Report | None:
     """
     if any("finished" in scan.marks for scan in scans) or installed(scans) or succeeded(scans):
         return None
+    tails = [
+        [text for _, text in scan.tail if not GOES_ON.search(text)]
+        for scan in scans
+        if not scan.document
+    ]
     lines = [text for scan in scans for _, text in scan.tail[-LAST_LINES:]]
     has_trained = any(SUMMARY in text for text in lines)
     words = [text for text in _not_outlived(lines) if not (has_trained and PEERS in text)]
     if said := next((text for text in words if LAST_WORDS.search(text)), ""):
         return Report(said)
-    reports = (report_in([text for _, text in scan.tail]) for scan in scans if not scan.document)
-    if report := next(filter(None, reports), None):
+    if report := next(filter(None, map(report_in, tails)), None):
         return report
     last = next((text for text in reversed(lines) if LETTER.search(text)), "")
     end = last.rstrip()[-SHORT:]

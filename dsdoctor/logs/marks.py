@@ -7,6 +7,12 @@ import re
 
 #: What follows the name of an offload block that names a device.
 OFFLOADED = r"['\"]?\s*[=:]\s*.{0,60}device['\"]?\s*[=:]\s*['\"<]?\S*?(?P<v>cpu|nvme)"
+#: Slurm goes on after these (2.0-25.05 src/slurmd/slurmstepd/mgr.c, task.c, plugins/proctrack;
+#: 22.05-25.05 plugins/cgroup, while a step begins or ends). It follows `slurmstepd`.
+SLURM_GOES_ON = (
+    r".{0,60}error: (?:couldn't chdir to `|Unable to create TMPDIR \[|TMPDIR \[|Setting TMPDIR to "
+    r"|_is_a_lwp: |common_file_write_u\w{1,12}: |Unable to move pid \d|error unlocking cgroup )"
+)
 #: Marks that are a literal: name to literal.
 #: The mark of a training that has finished.
 TRAINED = "trained"
@@ -126,16 +132,7 @@ MARKS: dict[str, tuple[str, str]] = {
         "GLOBAL_RANK: ",
         r"GLOBAL_RANK: [1-9]\d{0,5}, MEMBER: \d{1,6}/(?P<n>\d{1,6})\b",
     ),
-    # Slurm goes on after these (2.0-25.05 src/slurmd/slurmstepd/mgr.c, task.c, plugins/proctrack;
-    # 22.05-25.05 plugins/cgroup, while a step begins or ends)
-    "slurm-step": (
-        "slurmstepd",
-        (
-            r"slurmstepd(?!.{0,60}error: (?:couldn't chdir to `|Unable to create TMPDIR \["
-            r"|TMPDIR \[|Setting TMPDIR to |_is_a_lwp: |common_file_write_u\w{1,12}: "
-            r"|Unable to move pid \d|error unlocking cgroup )).{0,400}error"
-        ),
-    ),
+    "slurm-step": ("slurmstepd", rf"slurmstepd(?!{SLURM_GOES_ON}).{{0,400}}error"),
     "segfault": ("egmentation fault", r"[Ss]egmentation fault"),
     "zero": ("ZeRO", r"(?i)zero[ _-]?(?:optimization_)?(?:stage[ _:=.]*|-)(?P<n>[0-3])\b"),
     "zero-config": (

@@ -12,9 +12,11 @@ from dsdoctor.lazy_regex import lazy
 #: Factor that combines an epoch and a step within it into one number.
 EPOCH = 1e6
 #: A loss of 0.0 is what a step that was skipped reports. Megatron's lines count the iterations that
-#: gave NaN, mostly 0 (Megatron-LM, megatron/training/training.py).
+#: gave NaN, mostly 0 (Megatron-LM, megatron/training/training.py). A client of vLLM (0.8-0.15
+#: entrypoints/llm.py) hands requests to an engine that has died, too.
 NO_PROGRESS = lazy(
-    r"(?i)\bnan\b(?! iterations: +0\b)|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping"
+    r"(?i)\bAdding requests: "
+    r"|\bnan\b(?! iterations: +0\b)|\binf\b|loss'?[:=]? *0\.0*(?:\D|$)|overflow|skipping"
 )
 #: Progress bars of loading a model: every rank loads its own, even after another has died
 #: (transformers 4.20-5.23 modeling_utils.py, core_model_loading.py; diffusers pipeline_utils.py).

@@ -113,3 +113,15 @@ def test_a_long_traceback_at_the_end_keeps_where_it_began(more: int) -> None:
     text = HEAD + CALLED + f"{deep}    return f(x)\n" * more + "KeyError: 'rate'\n"
     (error,) = Scanner(()).scan(Source(name="a.log", data=text.encode())).errors
     assert error.frames[0].file == "/home/me/export.py"
+
+
+def test_a_client_that_hands_out_requests_does_not_show_that_its_engine_lives() -> None:
+    died = "RuntimeError: CUDA error: device-side assert triggered\n"
+    bars = "".join(
+        f"Adding requests:  {n}%|##  | {n}/100 [00:0{n // 10}<00:03, 94.40it/s]\n"
+        for n in range(10, 90, 10)
+    )
+    end = "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue.\n"
+    assert [one.condition for one in read(died + bars + end).causes] == ["cuda-kernel-failed"]
+    other = bars.replace("Adding requests", "Training")
+    assert read(died + other + end).outcome is not Outcome.CAUSE

@@ -16,6 +16,7 @@ from dsdoctor.logs.bounds import Budget
 from dsdoctor.logs.caught import take_out_caught
 from dsdoctor.logs.heads import Heads
 from dsdoctor.logs.hits import Hit, Scan
+from dsdoctor.logs.indented import unindented
 from dsdoctor.logs.log_end import LogEnd
 from dsdoctor.logs.newest_first import in_order
 from dsdoctor.logs.notebooks import CELL
@@ -51,7 +52,7 @@ class Scanner(ReadySignatures):
         piped = source.path is None and source.data is None
         held: list[bytes] = []
         size = 0
-        written, numbers = in_order(reader.blocks(source))
+        written, numbers = in_order(unindented(reader.blocks(source)))
         for block in budget.metered(written, waits=piped):
             cut = heads.cut(block)
             size += len(cut)

@@ -125,3 +125,15 @@ def test_a_client_that_hands_out_requests_does_not_show_that_its_engine_lives() 
     assert [one.condition for one in read(died + bars + end).causes] == ["cuda-kernel-failed"]
     other = bars.replace("Adding requests", "Training")
     assert read(died + other + end).outcome is not Outcome.CAUSE
+
+
+def test_windows_words_below_those_of_bitsandbytes_are_about_its_library() -> None:
+    said = (
+        "CUDA SETUP: Loading binary d:\\e\\Lib\\site-packages\\bitsandbytes\\libbitsandbytes_cuda118.so\n"
+        "[WinError 193] %1 is not a valid Win32 application\n"
+        "CUDA SETUP: Problem: The main issue seems to be that the main CUDA runtime library was not"
+        " detected.\n"
+    )
+    assert [one.condition for one in read(said).causes] == ["bitsandbytes-cuda-setup"]
+    alone = "OSError: [WinError 193] %1 is not a valid Win32 application\n"
+    assert [one.condition for one in read(alone).causes] == ["unsupported-on-windows"]

@@ -499,6 +499,7 @@ SIGNATURES = (
             "jit-build-compiler-missing",
             "dependency-version-conflict",
         ),
+        not_near=("bitsandbytes", "CUDA SETUP"),  # it says itself what it lacks
         requires=("Windows", "win32", ":\\", "WinError", ".exe"),
     ),
     Signature(

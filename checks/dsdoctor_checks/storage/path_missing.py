@@ -249,6 +249,18 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"ValueError: (?:Instance|Class) images root doesn't exists?\.",
+        source="diffusers 0.3-0.35 examples/dreambooth/train_dreambooth.py and the scripts made from it",
+        message="A folder of pictures to train on does not exist",
+        hint="correct `--instance_data_dir` or `--class_data_dir`: the folder must exist on this machine, or in this container",
+        examples=(
+            "ValueError: Instance images root doesn't exists.",
+            "ValueError: Class images root doesn't exist.",
+        ),
+        not_examples=("ValueError: Instance images root is empty, Class images root too.",),
+        level=Level.CERTAIN,
+    ),
+    Signature(
         pattern=r"RuntimeError: Parent directory (?P<path>.{1,300}) does not exist\.",
         source="torch 1.12-2.13 caffe2/serialize/inline_container.cc",
         message="`torch.save` cannot write to the directory `{path}`, which does not exist",

@@ -257,7 +257,6 @@ SIGNATURES = (
             "ValueError: Instance images root doesn't exists.",
             "ValueError: Class images root doesn't exist.",
         ),
-        not_examples=("ValueError: Instance images root is empty, Class images root too.",),
         level=Level.CERTAIN,
     ),
     Signature(

@@ -231,7 +231,9 @@ class Tracebacks:
     def _begun(self, text: str, number: int, rank: int | None) -> None:
         if self.full:
             return
-        ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1
+        # numpy (2.0-2.4 core/_multiarray_umath.py) shows below its words who imported it
+        stack = f'{TRACEBACK}:  File "' in text
+        ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1 or stack
         if self._open_end.pop(rank, -REASON_LINES) >= number - REASON_LINES:
             self._chained.add(rank)  # it is the reason for the exception above it
         unretrieved = self._unretrieved.pop(rank, -REASON_LINES) >= number - REASON_LINES

@@ -57,6 +57,19 @@ PARSERS = frozenset({"SystemExit", "ConfigCompositionException"})
 UNUSED = "Some specified arguments are not used by the HfArgumentParser: "
 
 
+#: How a script says that it stops because of its loss, and what it raises for that.
+STOPS = frozenset(
+    {
+        "ArithmeticError", "AssertionError", "Exception", "FloatingPointError", "RuntimeError",
+        "ValueError",
+    },
+)  # fmt: skip
+LOST = lazy(
+    r"(?i)\b(?:nan|inf|infinite|non-?finite|not finite)\b.{0,40}\bloss(?:es)?\b"
+    r"|\bloss(?:es)?\b.{0,40}\b(?:nan|inf|infinit[ey]|non-?finite|not finite)\b"
+)
+
+
 class Said(NamedTuple):
     """What an exception states: an observation, and how it is told."""
 
@@ -95,6 +108,11 @@ def own_condition(error: Error, outcome: Outcome) -> Said | None:
                 Observation.OPTION_REFUSED, Level.STRONG,
                 "The script's parser rejects the command: {words}", {"words": error.message},
             )  # fmt: skip
+    if outcome is Outcome.USER_CODE and error.type in STOPS and LOST.search(error.message):
+        return Said(
+            Observation.NOT_FINITE, Level.LIKELY, "The script stopped: {words}",
+            {"words": error.message},
+        )  # fmt: skip
     if outcome is Outcome.USER_CODE and _is_asserted(error):
         return Said(
             Observation.KERNEL_ASSERTED, Level.LIKELY,

@@ -33,12 +33,15 @@ def _explains_any(candidate: Candidate, candidates: Sequence[Candidate]) -> bool
 
 
 def _explained_otherwise(victim: Candidate, candidates: Sequence[Candidate]) -> bool:
-    """Whether another failure explains each line of a victim, in more exact words for that line."""
+    """Whether another failure explains a victim: it came first, or words its lines more exactly."""
     lines = {(hit.source, hit.line) for hit in victim.hits}
     return any(
-        victim.name in one.masks
-        and one.level >= victim.level
-        and not went_on(one)
-        and lines <= {(hit.source, hit.line) for hit in one.hits}
+        one.first < victim.first
+        or (
+            victim.name in one.masks
+            and one.level >= victim.level
+            and lines <= {(hit.source, hit.line) for hit in one.hits}
+        )
         for one in candidates
+        if not went_on(one)
     )

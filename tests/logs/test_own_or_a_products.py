@@ -137,3 +137,39 @@ def test_windows_words_below_those_of_bitsandbytes_are_about_its_library() -> No
     assert [one.condition for one in read(said).causes] == ["bitsandbytes-cuda-setup"]
     alone = "OSError: [WinError 193] %1 is not a valid Win32 application\n"
     assert [one.condition for one in read(alone).causes] == ["unsupported-on-windows"]
+
+
+def test_what_numpy_prints_of_its_abi_explains_no_crash_after_another_failure() -> None:
+    """And a script's row of keys does not end the stack that NumPy prints."""
+    numpy = (
+        "A module that was compiled using NumPy 1.x cannot be run in\nNumPy 2.1.2 as it may crash.\n"
+        'Traceback (most recent call last):  File "/home/me/ddp.py", line 4, in <module>\n'
+        "    import torch\n"
+        "Host: n1, Rank: 2, Local Rank: 2, GPUs: 4\n"
+    )
+    watchdog = (
+        "[E ProcessGroupNCCL.cpp:474] [Rank 0] Watchdog caught collective operation timeout:"
+        " WorkNCCL(SeqNum=1296, OpType=ALLREDUCE, NumelIn=6, NumelOut=6, Timeout(ms)=1800000) ran"
+        " for 1800149 milliseconds before timing out.\n"
+    )
+    crash = "failed (exitcode: -11) local_rank: 1 (pid: 24) of binary: /usr/bin/python\n"
+    between = "a line of the script\n" * 60
+    assert [one.condition for one in read(numpy + between + watchdog + crash).causes][:1] != [
+        "numpy-abi-2"
+    ]
+    assert [one.condition for one in read(numpy + crash).causes][:1] == ["numpy-abi-2"]
+
+
+@pytest.mark.parametrize(
+    ("raised", "condition"),
+    [
+        pytest.param("RuntimeError: Non-finite loss", "training-diverged", id="non-finite"),
+        pytest.param("ValueError: Loss is nan, stopping training", "training-diverged", id="nan"),
+        pytest.param("AssertionError: infinite loss at step 7", "training-diverged", id="infinite"),
+        pytest.param("KeyError: 'nan_loss'", None, id="a key"),
+        pytest.param("ValueError: unknown loss 'nanny', expected mse", None, id="a name"),
+    ],
+)
+def test_a_script_that_stops_itself_for_its_loss(raised: str, condition: str | None) -> None:
+    found = read("step 1 loss 3.1\n" + HEAD + CALLED + raised + "\n")
+    assert next((one.condition for one in found.causes), None) == condition

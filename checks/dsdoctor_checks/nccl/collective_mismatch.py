@@ -46,6 +46,16 @@ SIGNATURES = (
         masks=_ECHOES,
     ),
     Signature(
+        pattern=r"NCCL WARN NET/IB ?: req \d{1,6}/\d{1,6} tag \w{1,16} peer \S{1,80} collective mismatch error, local size \d+ remote size \d",
+        source="NCCL 2.12-2.21 src/transport/net_ib.cc",
+        examples=(
+            "node-a:24:57 [3] transport/net_ib.cc:1081 NCCL WARN NET/IB : req 0/1 tag 3 peer 10.0.0.3<48895> collective mismatch error, local size 78848 remote size 65536",
+        ),
+        not_examples=("NCCL WARN NET/IB : req 0/1 tag 3 is a collective mismatch error",),
+        level=Level.STRONG,
+        masks=(*_ECHOES, "nccl-ib-or-socket-interface"),
+    ),
+    Signature(
         pattern=r"op\.preamble\.length <= op\.nbytes\. \d+ vs \d+",
         source="gloo transport/tcp/pair.cc, torch 1.5-2.13",
         examples=(

@@ -139,7 +139,7 @@ SIGNATURES = (
     ),
     Signature(
         # "with error: " are the words of NCCL's watchdog, which asks a store whose rank has gone
-        pattern="(?<!with )[Ee]rror: (?:Connection (?:timed out|refused)|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution|Name or service not known))",
+        pattern="(?<!with )[Ee]rror: (?:Connection (?:timed out|refused|reset by peer)|Broken pipe|No route to host|.{0,40}(?:[Tt]emporary failure in name resolution|Name or service not known))",
         source=(
             "glibc 2.17-2.41 strerror and gai_strerror, as torch 1.0-2.13 "
             "csrc/distributed/c10d/Utils.hpp and socket.cpp print them"
@@ -148,6 +148,7 @@ SIGNATURES = (
             "RuntimeError: Connection timed out",
             "RuntimeError: Connection refused",
             "ValueError: host not found: Name or service not known",
+            "RuntimeError: Broken pipe",
             "RuntimeError: No route to host",
         ),
         not_examples=(
@@ -163,9 +164,9 @@ SIGNATURES = (
             "rendezvous_backend",
             "_create_tcp_store",
             "rendezvous_iterator",
-            "self._store, store_op",
             "in init_process_group",
         ),
+        not_near=("in _call_store",),  # the ranks had met: a peer is lost
         echo=True,
     ),
     Signature(

@@ -51,7 +51,7 @@ SIGNATURES = (
         examples=(
             "node-a:24:57 [3] transport/net_ib.cc:1081 NCCL WARN NET/IB : req 0/1 tag 3 peer 10.0.0.3<48895> collective mismatch error, local size 78848 remote size 65536",
         ),
-        not_examples=("NCCL WARN NET/IB : req 0/1 tag 3 is a collective mismatch error",),
+        not_examples=("a collective mismatch error, local size 3 remote size 4",),
         level=Level.STRONG,
         masks=(*_ECHOES, "nccl-ib-or-socket-interface"),
     ),

@@ -297,13 +297,12 @@ SIGNATURES = (
         not_examples=("hidden size is not divisible by heads",),
     ),
     Signature(
-        pattern="ElasticityIncompatibleWorldSize: |Unable to find divisible micro batch size",
+        pattern="ElasticityIncompatibleWorldSize: ",
         source="deepspeed 0.3-0.19 elasticity/elasticity.py",
         message="The `elasticity` section does not allow this number of GPUs",
         hint="start as many ranks as one of the counts that the error lists, or change `micro_batch_sizes`",
         examples=(
             "deepspeed.elasticity.config.ElasticityIncompatibleWorldSize: World size (3) is not valid with the current list of valid GPU counts",
-            "Unable to find divisible micro batch size",
         ),
         level=Level.STRONG,
     ),

@@ -48,8 +48,9 @@ LONGEST_REPORT = 1500
 #: Most words of a heading without markup, and the share of them that begin with a capital.
 MOST_WORDS, CAPITAL = 12, 0.6
 
-#: Open MPI (1.3-5.0 opal/util/show_help.c) frames its messages by rows of 74 dashes.
-_HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,}|(?!-{74}$)-{4,}|~{4,})$")
+#: A row below a heading is about as long as it; reports and Open MPI (1.3-5.0
+#: opal/util/show_help.c: 74 dashes) are divided by longer ones.
+_HEADING = lazy(r"\s{0,3}#{1,6} \S|(?:={4,72}|-{4,72}|~{4,72})$")
 #: A line in bold type, which older forms for reports have instead of a heading.
 _BOLD = lazy(r"\s{0,3}\*\*[^*]{3,60}\*\*:?\s*$")
 #: A heading without markup, as a browser leaves it: a short line that is not a sentence.

@@ -79,6 +79,7 @@ LAST_WORDS = lazy(
     r"|^\d{4}-\w{3}-\d\d \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9}:\d{1,9} +ERROR +\w{2,10}:\w{1,80} "
     r"|\bSending process \d{1,9} closing signal SIG|\bReceived \S{1,20} death signal, shutting down"
     r"|^note: This error originates from a subprocess\b"
+    r"|: finished with status 'error'$"  # pip 10-26 cli/spinners.py, without a terminal
     r"|^libc\+\+abi(?:\.dylib)?: terminat"
     r"|\bError reported to Coordinator: \S"  # tensorflow 1-2 training/coordinator.py
     r"|^(?:CUDA|HIP) kernel errors might be |^For debugging consider passing (?:CUDA|HIP|AMD)_"

@@ -173,3 +173,22 @@ def test_what_numpy_prints_of_its_abi_explains_no_crash_after_another_failure() 
 def test_a_script_that_stops_itself_for_its_loss(raised: str, condition: str | None) -> None:
     found = read("step 1 loss 3.1\n" + HEAD + CALLED + raised + "\n")
     assert next((one.condition for one in found.causes), None) == condition
+
+
+def test_long_rows_of_dashes_divide_a_report_and_underline_no_heading() -> None:
+    report = (
+        "Model 0 trained for an epoch of the data in about nine minutes as before\n"
+        "Model 0 validation run time : 852.529s, which is the time of the whole epoch\n"
+        f"{'-' * 80}\n"
+    )
+    end = "slurmstepd: error: *** STEP 6.0 ON n1 CANCELLED AT 2026-06-20T19:13:47 DUE TO TIME LIMIT ***\n"
+    assert [one.condition for one in read(report * 70 + end).causes] == ["job-time-limit"]
+
+
+def test_the_build_of_an_image_that_ends_in_pip_has_failed() -> None:
+    pip = "Processing /workspace/apex\n  Getting requirements to build wheel: started\n"
+    assert read(
+        pip + "  Getting requirements to build wheel: finished with status 'done'\n"
+    ).outcome is (Outcome.CLEAN)
+    failed = read(pip + "  Getting requirements to build wheel: finished with status 'error'\n")
+    assert failed.outcome is Outcome.UNRECOGNISED

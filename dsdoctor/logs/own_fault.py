@@ -119,7 +119,7 @@ FOREIGN_TEXT = lazy(
 DATA_ASSERT = lazy(
     r"device-side assert|(?:\.cuh?:\d{1,5}: |\bthread: \[).{0,300}Assertion `[^`]{1,200}` failed"
     r"|IndexError: index out of range in self$"
-    r"|IndexError: Target -?\d+ is out of bounds"
+    r"|IndexError: Target -?\d+ is out of bounds|: Tried to access index \d+ out of table with"
     r"|index -?\d+ is out of bounds for dimension \d+ with size \d+",
 )
 #: What torch.compile tried on shapes alone fails without it too (torch 2.1-2.15 _dynamo/utils.py).
@@ -179,6 +179,8 @@ BUILDS = lazy(
     r"|/mmengine/registry/build_functions\.py build_\w+_from_cfg$"
 )
 BUILT_WRONGLY = frozenset({"AssertionError", "KeyError", "TypeError", "ValueError"})
+#: Exceptions that by Python's convention are about what a function was called with.
+OF_ARGUMENTS = lazy(r"(?:Assertion|File\w*|Index|IO|Key|OS|Type|Value)Error$")
 #: Libraries that only read data or a configuration, so what they reject is the script's, whoever
 #: called them.
 LIBRARIES_OF_DATA = frozenset(
@@ -380,7 +382,11 @@ def _users(error: Error) -> bool:
         file and not ENTRY_POINT.search(file)
         for file in (error.file, caller.file if caller is not None else "")
     )
-    return product in LIBRARIES_OF_DATA | {""} or (product not in STACK and called)
+    if product in LIBRARIES_OF_DATA | {""}:
+        return True
+    # what else a library raises may be a fault of its own
+    about = OF_ARGUMENTS.search(error.type) or OWN_TENSORS.search(error.message)
+    return product not in STACK and called and (product == "python" or bool(about))
 
 
 def _own_import(error: Error) -> bool:

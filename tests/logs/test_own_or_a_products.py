@@ -192,3 +192,29 @@ def test_the_build_of_an_image_that_ends_in_pip_has_failed() -> None:
     ).outcome is (Outcome.CLEAN)
     failed = read(pip + "  Getting requirements to build wheel: finished with status 'error'\n")
     assert failed.outcome is Outcome.UNRECOGNISED
+
+
+@pytest.mark.parametrize(
+    ("raised", "own"),
+    [
+        pytest.param("ValueError: expected 3 channels, got 4", True, id="an argument"),
+        pytest.param("ImageFileError: Cannot read /data/a.nii", True, id="a file"),
+        pytest.param(
+            "RuntimeError: mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)",
+            True,
+            id="sizes",
+        ),
+        pytest.param("NotImplementedError: no such basis", False, id="not implemented"),
+        pytest.param(
+            "AttributeError: 'Mesh' object has no attribute 'dim'", False, id="its object"
+        ),
+        pytest.param("RuntimeError: the solver did not converge", False, id="its own failure"),
+        pytest.param("MeshError: groups overlap", False, id="its own class"),
+    ],
+)
+def test_what_a_library_outside_the_stack_raises(raised: str, *, own: bool) -> None:
+    """A fault of the script only where the words are about what it passed."""
+    frame = '  File "/e/lib/python3.10/site-packages/meshmode/mesh.py", line 7, in make\n    go()\n'
+    found = read(HEAD + CALLED + frame + raised + "\n")
+    assert found.outcome is (Outcome.USER_CODE if own else Outcome.UNRECOGNISED)
+    assert own or (found.raised_by is not None and found.raised_by.product == "meshmode")

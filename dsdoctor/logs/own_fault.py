@@ -105,8 +105,7 @@ FOREIGN_TEXT = lazy(
     r"|\(os error (?!2\))\d{1,3}\)|\[ONNXRuntimeError\] : (?:1|6|11) :"
     # checks of C++ code that name the status of the CUDA runtime
     r"|\bcuda(?:Success|Error[A-Z]\w{1,60})\b"
-    # checks of C++ code that name their place: ONNX 1.2-1.20 common/assertions.h, dmlc 0.3-0.5
-    # logging.h, as DGL, XGBoost, MXNet and TVM have it
+    # checks of C++ code with their place: ONNX 1.2-1.20, dmlc 0.3-0.5 (of DGL, XGBoost and TVM)
     r"|^\w{1,60}: (?:\[\d\d:\d\d:\d\d\] )?\S{1,200}\.(?:h|hpp|cc|cpp|cxx):\d{1,5}: "
     r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
     # NVRTC 8-13, of a program without a name: those that TorchScript's fusers write (torch 1.0-2.15
@@ -179,8 +178,11 @@ BUILDS = lazy(
     r"|/mmengine/registry/build_functions\.py build_\w+_from_cfg$"
 )
 BUILT_WRONGLY = frozenset({"AssertionError", "KeyError", "TypeError", "ValueError"})
-#: Exceptions that by Python's convention are about what a function was called with.
-OF_ARGUMENTS = lazy(r"(?:Assertion|File\w*|Index|IO|Key|OS|Type|Value)Error$")
+#: Exceptions about what a function was called with; openai's (1.0-2.41) about a wrong request.
+OF_ARGUMENTS = lazy(
+    r"^[\w.]{0,80}(?:Assertion|File|FileExists|Index|IO|Key|OS|Template|Type|Value)Error: "
+    r"|^\S{1,80}: Error code: (?:400|422) - "
+)
 #: Libraries that only read data or a configuration, so what they reject is the script's, whoever
 #: called them.
 LIBRARIES_OF_DATA = frozenset(
@@ -384,9 +386,9 @@ def _users(error: Error) -> bool:
     )
     if product in LIBRARIES_OF_DATA | {""}:
         return True
-    # what else a library raises may be a fault of its own
-    about = OF_ARGUMENTS.search(error.type) or OWN_TENSORS.search(error.message)
-    return product not in STACK and called and (product == "python" or bool(about))
+    text = f"{error.type}: {error.message}"
+    about = product == "python" or OF_ARGUMENTS.search(text) or OWN_TENSORS.search(text)
+    return product not in STACK and called and bool(about)
 
 
 def _own_import(error: Error) -> bool:

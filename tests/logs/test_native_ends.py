@@ -95,7 +95,7 @@ def test_another_error_of_the_accelerator_is_not_the_data() -> None:
 
 def test_a_check_that_names_the_status_of_cuda_is_not_the_scripts() -> None:
     frames = f'  File "/home/u/serve.py", line 9, in run\n  File "{SITE}flashx/prefill.py", line 3, in f\n'
-    text = f"Traceback (most recent call last):\n{frames}RuntimeError: Check failed: (status == "
+    text = f"Traceback (most recent call last):\n{frames}ValueError: Check failed: (status == "
     assert said(f"{text}cudaSuccess) is false: prefill failed with error invalid argument\n") == (
         "unrecognised"
     )

@@ -180,7 +180,7 @@ BUILDS = lazy(
 BUILT_WRONGLY = frozenset({"AssertionError", "KeyError", "TypeError", "ValueError"})
 #: Exceptions about what a function was called with; openai's (1.0-2.41) about a wrong request.
 OF_ARGUMENTS = lazy(
-    r"^[\w.]{0,80}(?:Assertion|File|FileExists|Index|IO|Key|OS|Template|Type|Value)Error: "
+    r"^[\w.]{0,80}(?:Assertion|File\w{0,10}|Index|IO|Key|OS|Template|Type|Value)Error: "
     r"|^\S{1,80}: Error code: (?:400|422) - "
 )
 #: Libraries that only read data or a configuration, so what they reject is the script's, whoever

@@ -231,9 +231,7 @@ class Tracebacks:
     def _begun(self, text: str, number: int, rank: int | None) -> None:
         if self.full:
             return
-        # numpy (2.0-2.4 core/_multiarray_umath.py) shows below its words who imported it
-        stack = f'{TRACEBACK}:  File "' in text
-        ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1 or stack
+        ignored = self._unraisable.pop(rank, -REASON_LINES) >= number - 1
         if self._open_end.pop(rank, -REASON_LINES) >= number - REASON_LINES:
             self._chained.add(rank)  # it is the reason for the exception above it
         unretrieved = self._unretrieved.pop(rank, -REASON_LINES) >= number - REASON_LINES
@@ -242,8 +240,9 @@ class Tracebacks:
         head = text[:at].strip() and text[:at]
         box = number if head.lstrip().startswith(BOX_HEAD) else 0
         self._open[rank] = OpenTraceback(
-            indent, number, ignored=ignored, unretrieved=unretrieved, head=head, box=box
-        )
+            indent, number, ignored=ignored, unretrieved=unretrieved, head=head, box=box,
+            joined=f'{TRACEBACK}:  File "' in text,
+        )  # fmt: skip
 
     def _traced(
         self,
@@ -269,7 +268,7 @@ class Tracebacks:
             return
         indent = len(text) - len(text.lstrip())
         found = EXCEPTION.match(stripped)
-        if found is None and indent <= trace.indent and stripped:
+        if found is None and indent <= trace.indent and stripped and not trace.joined:
             found = ANY_EXCEPTION.match(stripped)
         if found is not None and indent <= trace.indent + 1:
             del self._open[rank]

@@ -26,6 +26,8 @@ class OpenTraceback(msgspec.Struct):
         head: text before `Traceback` on its first line, mostly a logger's prefix.
         headed: the second line begins with `head` too, so all lines do.
         box: number of its last line that belongs to a box around it, 0 without a box.
+        joined: its first frame stands on its first line, as in the stack that NumPy (2.0-2.4
+            core/_multiarray_umath.py) shows and that no exception ends.
     """
 
     indent: int
@@ -40,6 +42,7 @@ class OpenTraceback(msgspec.Struct):
     head: str = ""
     headed: bool = False
     box: int = 0
+    joined: bool = False
 
 
 def behind_head(text: str, trace: OpenTraceback) -> tuple[str, OpenTraceback | None]:

@@ -23,12 +23,12 @@ _OF_TORCHRUN = lazy(
 
 
 #: python 3.4-3.14 Lib/multiprocessing/spawn.py.
-_WHILE_IMPORTED = "An attempt has been made to start a new process before the"
+WHILE_IMPORTED = "An attempt has been made to start a new process before the"
 
 
 def advice_for(error: Error) -> Explained | None:
     """What to change for an error of the script's own; None if that is not known."""
-    if error.message.lstrip().startswith(_WHILE_IMPORTED):
+    if error.message.lstrip().startswith(WHILE_IMPORTED):
         text = (
             'Put what the script runs under `if __name__ == "__main__":`, as each process that it'
             " starts imports it first"

@@ -11,6 +11,7 @@ from dsdoctor.logs.echoes import ATTRIBUTES, is_echo
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.importing import is_importing
+from dsdoctor.logs.own_advice import WHILE_IMPORTED
 from dsdoctor.logs.own_files import closed_itself
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
 from dsdoctor.logs.products import (
@@ -23,13 +24,12 @@ from dsdoctor.logs.products import (
 )
 from dsdoctor.logs.suggestions import without_suggestion
 
-#: What the hub and Python raise for a wrong name in the script; and Python (3.4-3.14
-#: multiprocessing/spawn.py) for a script that starts processes while they import it.
+#: What the hub and Python raise for a wrong name in the script, or for one without a main guard.
 OWN_MISTAKE = lazy(
     r"is not a local folder and is not a valid model identifier|EntryNotFoundError"
     r"|does not appear to have a file named|Unable to load vocabulary"
     r"|Repo id must (?:be in the form|use alphanumeric)|Incorrect path_or_model_id"
-    r"|An attempt has been made to start a new process before the",
+    rf"|{WHILE_IMPORTED}",
 )
 #: Exceptions that are never the script's fault: of the machine, network, disk or accelerator.
 FOREIGN = frozenset(

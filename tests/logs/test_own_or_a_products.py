@@ -139,6 +139,11 @@ def test_windows_words_below_those_of_bitsandbytes_are_about_its_library() -> No
     assert [one.condition for one in read(alone).causes] == ["unsupported-on-windows"]
 
 
+def test_a_traceback_whose_first_lines_were_joined_is_read() -> None:
+    joined = HEAD.rstrip("\n") + CALLED + CALLED + "KeyError: 'rate'\n"
+    assert read(joined).outcome is Outcome.USER_CODE
+
+
 def test_what_numpy_prints_of_its_abi_explains_no_crash_after_another_failure() -> None:
     """And a script's row of keys does not end the stack that NumPy prints."""
     numpy = (

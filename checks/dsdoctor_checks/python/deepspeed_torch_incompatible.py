@@ -145,13 +145,13 @@ SIGNATURES = (
         near=("deepspeed", "DeepSpeed"),
     ),
     Signature(
-        # alone, without the file that imports it: of those who quote it, most have an old DeepSpeed
+        # alone, without the file that imports it, which may be DeepSpeed's (before 0.8.2)
         pattern=r"ModuleNotFoundError: No module named 'torch\._six'",
         hint=UPGRADE,
         source="python 3.6-3.14 Lib/importlib/_bootstrap.py",
         examples=("ModuleNotFoundError: No module named 'torch._six'",),
         level=Level.WEAK,
-        not_near=('File "', "File ", "deepspeed", "DeepSpeed"),
+        not_near=("File ", "deepspeed", "DeepSpeed"),
     ),
     Signature(
         pattern=r"cannot import name '\w+' from 'torch\.distributed\.elastic",

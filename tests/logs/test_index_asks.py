@@ -98,7 +98,7 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             "deepspeed/inference/v2/kernels/ragged_ops/moe_gather/moe_gather.py",
             "__init__",
             "RuntimeError: Unsupported dtype torch.float32",
-            "Use `DtypeEnum.fp16` or `DtypeEnum.bf16` in your own FastGen model class or call",
+            "Use fp16 or bf16 in your own FastGen model class or call",
             id="a type that DeepSpeed's models refuse before",
         ),
         pytest.param(

@@ -202,6 +202,37 @@ def log(file: str, function: str, line: str, package: str = "deepspeed") -> str:
             " a pipeline stage; it has to divide the number of experts as well",
             id="experts of a pipeline stage",
         ),
+        pytest.param(
+            "runtime/engine.py",
+            "_backward_prologue",
+            "AssertionError: Eigenvalue is not supported with non-scalar backward",
+            "`eigenvalue` does not work in this DeepSpeed release, whatever the loss: each backward"
+            " pass is refused",
+            id="a check that a scalar loss does not pass either",
+        ),
+        pytest.param(
+            "module_inject/fusedqkv_utils.py",
+            "_codegen_type_transpose",
+            "AssertionError: codgen autoTP requires num_kv_heads % (mp_size*codegen_mp_num) == 0",
+            "Choose a tensor-parallel size that, times 4, divides the number of heads: CodeGen packs"
+            " its attention weights in 4 blocks",
+            id="a size with a factor of the model",
+        ),
+        pytest.param(
+            "runtime/sequence_parallel/ulysses_sp.py",
+            "forward",
+            "ValueError: unknown value none: valid values are: none/mean/sum",
+            'Pass `output_reduction` as None, `"mean"` or `"sum"` to the tiled function',
+            id="a None that the message writes as a word",
+        ),
+        pytest.param(
+            "moe/utils.py",
+            "split_params_into_different_moe_groups_for_optimizer",
+            "ValueError: Unknown param group type of <class 'generator'>",
+            "Pass the parameter groups to `split_params_into_different_moe_groups_for_optimizer` as a"
+            " dict, or as a list of dicts, each with `params` and a `name`",
+            id="groups that may not be parameters",
+        ),
     ],
 )
 def test_a_message_is_told_for_what_it_means(

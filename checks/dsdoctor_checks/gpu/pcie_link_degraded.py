@@ -3,7 +3,7 @@
 ## Why it matters
 Dirt, a bad riser or a badly seated card costs lanes. Copies to and from the host, which offload
 depends on, slow down in proportion. The link generation drops at idle to save power, so it is judged
-under load only. A slot that is older than the card is only noted.
+under load only: at 50% utilization or more, in a performance state from P0 to P2. A slot that is older than the card is only noted.
 
 ## What to do
 Reseat the card or the riser, and check the slot's setting in the BIOS.
@@ -11,6 +11,7 @@ Reseat the card or the riser, and check the slot's setting in the BIOS.
 ## References
 - nvml.h of CUDA 13.5: nvmlDeviceGetCurrPcieLinkWidth, nvmlDeviceGetMaxPcieLinkWidth,
   nvmlDeviceGetCurrPcieLinkGeneration, nvmlDeviceGetGpuMaxPcieLinkGeneration
+- NVIDIA/open-gpu-kernel-modules#731, read 2026-12-01: the link of one card in each performance state
 """
 
 from __future__ import annotations
@@ -44,13 +45,17 @@ SHARED_WIDTH = 8
 FATAL_PART = 4
 #: From this utilization on, in percent, a GPU runs its link at full speed.
 BUSY_PERCENT = 50
+#: Up to this performance state as well: the driver keeps GeForce cards in P2 while CUDA computes. The
+#: link is as fast there as in P0; P5 and P8 slow it down.
+SLOWEST_STATE = 2
 
 
 def _under_load(gpu: Gpu) -> bool:
     """Whether the link should run at full speed now."""
     reasons = gpu.health.event_reasons
     idle = reasons is None or bool(reasons & EventReason.IDLE)
-    return gpu.performance_state == 0 and not idle and _busy(gpu)
+    state = gpu.performance_state
+    return state is not None and state <= SLOWEST_STATE and not idle and _busy(gpu)
 
 
 def _busy(gpu: Gpu) -> bool:

@@ -67,6 +67,10 @@ OLD_SLOT = PcieLink(generation=3, max_generation=3, gpu_max_generation=4, width=
         pytest.param(SLOW, 0, 0, 95, "warn", id="a busy GPU at full clocks on a slow link"),
         pytest.param(SLOW, 0, 0x4, 95, "warn", id="a busy GPU at its power cap on a slow link"),
         pytest.param(SLOW, 0, 0x1, 95, "ok", id="the driver calls the GPU idle"),  # idle
+        pytest.param(SLOW, 1, 0x4, 100, "warn", id="a GPU computes in P1 on a slow link"),
+        pytest.param(SLOW, 2, 0, 92, "warn", id="a GeForce computes in P2 on a slow link"),
+        pytest.param(SLOW, 3, 0, 95, "ok", id="a state between power saving and full speed"),
+        pytest.param(SLOW, 5, 0, 95, "ok", id="a video is decoded"),
         pytest.param(SLOW, 8, 0, 95, "ok", id="the GPU is in a power-saving state"),
         pytest.param(SLOW, 0, 0, 3, "ok", id="the GPU is hardly used"),
         pytest.param(SLOW, None, None, None, "ok", id="nothing is known of the load"),

@@ -77,6 +77,7 @@ NAMES = frozenset(
         "PYTHONPATH",
         "RANK",
         "ROCR_VISIBLE_DEVICES",
+        "SLURMD_TRES_BIND",
         "TMPDIR",
         "TOKENIZERS_PARALLELISM",
         "TRANSFORMERS_CACHE",
@@ -100,6 +101,8 @@ def allowed(name: str) -> bool:
 
     >>> allowed("NCCL_DEBUG"), allowed("HF_TOKEN"), allowed("SLURM_JWT"), allowed("USER")
     (True, False, False, False)
+    >>> allowed("SLURMD_TRES_BIND")
+    True
     """
     return (name in NAMES or name.startswith(PREFIXES)) and not secret_name(name)
 

@@ -53,6 +53,31 @@ def gpus_of_node(env: Environment) -> tuple[int, str] | None:
     return None
 
 
+#: How srun binds tasks to GPUs; with `--gpus-per-task`, it does so unless told otherwise (Slurm 18.08 to
+#: 26.05, src/common/tres_bind.c and slurm_opt.c; `gpu:` was `gres/gpu:` from 23.11 on).
+_BINDING = re.compile(
+    r"(?:^|[+;])(?:gres/)?gpu:(?:verbose,)?"
+    r"(?:(?:closest|map|mask|single)|per_task:(?P<each>\d{1,9}))",
+    re.IGNORECASE,
+)
+
+
+def gpus_of_task(env: Environment) -> int | None:
+    """The fewest GPUs that a task sees if srun binds its tasks to them; None if it does not.
+
+    slurmstepd sets the variable in tasks only, not in the batch script (its task.c), and binds by
+    `CUDA_VISIBLE_DEVICES`. Only `per_task` says how many a task gets.
+
+    >>> gpus_of_task(Environment(variables={"SLURMD_TRES_BIND": "gres/gpu:per_task:2"}))
+    2
+    >>> gpus_of_task(Environment(variables={"SLURMD_TRES_BIND": "gpu:closest"}))
+    1
+    >>> gpus_of_task(Environment(variables={"SLURMD_TRES_BIND": "gres/gpu:none"}))
+    """
+    found = _BINDING.search(env.get("SLURMD_TRES_BIND") or "")
+    return int(found["each"] or 1) if found else None
+
+
 def cpus_of_node(env: Environment) -> int | None:
     """CPUs that the job has on this node."""
     return number(env, "SLURM_CPUS_ON_NODE")

@@ -4,6 +4,7 @@
 Slurm assigns GPUs to a job, and `CUDA_VISIBLE_DEVICES` and the device cgroup should show only those.
 If fewer are visible, ranks fail with `invalid device ordinal`. If a script overwrites the variable,
 the job uses the GPUs of other jobs. A job without `--gres` or `--gpus` sees no GPU, or all of them.
+A task that `srun` binds to its own GPUs (`--gpu-bind`, `--gpus-per-task`) sees those alone, as it should.
 
 ## What to do
 Request GPUs (`--gpus-per-node=N` or `--gres=gpu:N`), and remove `export CUDA_VISIBLE_DEVICES=…` from
@@ -11,6 +12,7 @@ the job script.
 
 ## References
 - https://slurm.schedmd.com/gres.html (GPU management), sbatch(1): SLURM_GPUS_ON_NODE, SLURM_JOB_GPUS
+- Slurm 26.05 src/interfaces/gres.c (`gres_g_task_set_env`): a bound task keeps the SLURM_GPUS_ON_NODE of its step
 - CUDA programming guide, CUDA_VISIBLE_DEVICES: UUIDs of GPUs and MIG slices are accepted too
 """
 
@@ -42,7 +44,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import amount, other_accelerator, visible, visible_tokens
 
-from ._slurm import gpus_of_node, in_job
+from ._slurm import gpus_of_node, gpus_of_task, in_job
 
 CONDITION = Condition(
     "slurm-gpus-not-visible",
@@ -117,7 +119,10 @@ def allocation_is_visible(
         "variable": name,
         "tokens": list(tokens or ()),
     }
-    if seen < count:
+    bound = gpus_of_task(env)
+    if bound is not None and min(bound, count) <= seen < count:
+        yield ok("srun binds each task to some of the step's GPUs", per_task=bound, **evidence)
+    elif seen < count:
         yield fail(
             f"Slurm assigned {amount(count, 'GPU')} of this node to the job (`{name}`), but the job sees {seen}",
             effect=f"ranks from {seen} on fail with `invalid device ordinal`",

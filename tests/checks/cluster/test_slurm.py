@@ -111,6 +111,72 @@ SLICED = Gpus(
             id="a job with four GPUs of which a variable shows one",
         ),
         pytest.param(
+            job(
+                SLURM_GPUS_ON_NODE="4",
+                CUDA_VISIBLE_DEVICES="2,3",
+                SLURMD_TRES_BIND="gres/gpu:closest",
+            ),
+            A100,
+            RunNeeds(),
+            "ok",
+            id="a task that srun binds to the two GPUs next to its CPUs",
+        ),
+        pytest.param(
+            job(
+                SLURM_GPUS_ON_NODE="4",
+                CUDA_VISIBLE_DEVICES="0",
+                SLURMD_TRES_BIND="gpu:verbose,single:1",
+            ),
+            A100,
+            RunNeeds(),
+            "ok",
+            id="a task of Slurm 22.05 with a GPU of its own, in a verbose step",
+        ),
+        pytest.param(
+            job(
+                SLURM_GPUS_ON_NODE="4",
+                CUDA_VISIBLE_DEVICES="0",
+                SLURMD_TRES_BIND="gres/gpu:per_task:2",
+            ),
+            A100,
+            RunNeeds(),
+            "fail",
+            id="a task that should have two GPUs and sees one",
+        ),
+        pytest.param(
+            job(
+                SLURM_GPUS_ON_NODE="4",
+                CUDA_VISIBLE_DEVICES="0",
+                SLURMD_TRES_BIND="gres/gpu:none",
+            ),
+            A100,
+            RunNeeds(),
+            "fail",
+            id="a task without binding sees one of its four GPUs",
+        ),
+        pytest.param(
+            job(
+                SLURM_GPUS_ON_NODE="4",
+                CUDA_VISIBLE_DEVICES="0",
+                SLURMD_TRES_BIND="gres/nic:closest",
+            ),
+            A100,
+            RunNeeds(),
+            "fail",
+            id="a task that is bound to an adapter, not to a GPU",
+        ),
+        pytest.param(
+            job(
+                SLURM_GPUS_ON_NODE="4",
+                CUDA_VISIBLE_DEVICES="7",
+                SLURMD_TRES_BIND="gres/gpu:map:3",
+            ),
+            A100,
+            RunNeeds(),
+            "fail",
+            id="a bound task that sees no GPU",
+        ),
+        pytest.param(
             job(SLURM_GPUS_ON_NODE="8"),
             A100,
             RunNeeds(),

@@ -98,3 +98,18 @@ def test_the_sentence_of_the_index_replaces_that_of_a_general_pattern() -> None:
     (cause,) = found.causes
     assert cause.condition == "dependency-version-conflict"
     assert "torchdata 0.8" in cause.message
+
+
+@pytest.mark.parametrize("devices", ["CUDA or NPU devices", "CUDA or MLU devices or NPU devices"])
+def test_fp16_without_a_gpu_may_be_meant(devices: str) -> None:
+    """A run on a CPU or on MPS ends with it too, and there no GPU is missing."""
+    found = read(
+        'Traceback (most recent call last):\n  File "/x/site-packages/transformers/training_args.py"'
+        ", line 1612, in __post_init__\n    raise ValueError(\n"
+        "ValueError: FP16 Mixed precision training with AMP or APEX (`--fp16`) and FP16 half"
+        f" precision evaluation (`--fp16_full_eval`) can only be used on {devices} or certain XPU"
+        " devices (with IPEX).\n"
+    )
+    (cause, *_) = found.causes
+    assert cause.condition == "no-gpu-visible"
+    assert "set `fp16` and `fp16_full_eval` to false" in cause.hint

@@ -210,6 +210,36 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             None,
             id="names of which each has a branch",
         ),
+        pytest.param(
+            "accelerate/data_loader.py",
+            "__iter__",
+            "ValueError: Batch does not contain any data (`None`). At the end of all iterable data"
+            " available before expected stop iteration.",
+            "Pass a data loader that has at least one batch",
+            id="a data loader that is empty",
+        ),
+        pytest.param(
+            "accelerate/utils/modeling.py",
+            "set_module_tensor_to_device",
+            "ValueError: weight is on the meta device, we need a `value` to put in on cuda:0.",
+            "Load a checkpoint that has this weight",
+            id="a weight that no checkpoint gave",
+        ),
+        pytest.param(
+            "deepspeed/checkpoint/autoep_universal.py",
+            "get_autoep_zero12_fp32_fallback_param_names",
+            "RuntimeError: AutoEP expert parameter model.layers.0.mlp.experts.w1 is missing from"
+            " checkpoint parameter shapes.",
+            "Train the experts, and pass them to the optimizer",
+            id="experts that the optimizer does not have",
+        ),
+        pytest.param(
+            "deepspeed/ops/transformer/inference/triton/matmul_ext.py",
+            "_context_4d_matmul",
+            "AssertionError: inner-product dimension K should be larger than 1",
+            "Pass sequences of more than one token, or set `use_triton` to false",
+            id="a sequence of one token",
+        ),
     ],
 )
 def test_an_answer_asks_for_what_the_reader_can_do(

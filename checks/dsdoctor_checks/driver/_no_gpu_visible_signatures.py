@@ -84,6 +84,10 @@ SIGNATURES = (
         examples=("AMP or APEX (`--fp16`)can only be used on CUDA",),
         not_examples=("or APEX (`--fp16`)can only be used on CUDA",),
         level=Level.STRONG,
+        hint=(
+            "compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES`; where the run is meant to use no "
+            "GPU, set `fp16` and `fp16_full_eval` to false"
+        ),
     ),
     Signature(
         pattern="(?:Error|error|Exception): .{0,40}CUDA is not available",

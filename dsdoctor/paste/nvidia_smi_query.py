@@ -127,6 +127,8 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "GPU Recovery Action": ("health.recovery_action", values.recovery),
     "ECC Errors/Channel Repair Pending": ("health.channel_repair_pending", values.switch),
     "ECC Errors/TPC Repair Pending": ("health.tpc_repair_pending", values.switch),
+    "ECC Errors/Aggregate/DRAM Correctable": ("health.dram_aggregate_corrected", values.number),
+    "ECC Errors/Aggregate/SRAM Correctable": ("health.sram_aggregate_corrected", values.number),
     "ECC Errors/Aggregate/SRAM Threshold Exceeded": (
         "health.sram_threshold_exceeded",
         values.switch,
@@ -194,10 +196,11 @@ def _is_numbered(lines: Sequence[Line], *, titled: bool) -> bool:
     return bool(minors) and minors == list(range(blocks))[: len(minors)]
 
 
-#: Counters of uncorrected errors since the driver was loaded: since Ampere by memory (SRAM also by
-#: kind, since driver 530), before it the total.
-_UNCORRECTED = re.compile(
-    r"E(?:CC|cc) Errors/Volatile/(?:[SD]RAM Uncorrectable(?: Parity| SEC-DED)?|Double Bit/Total)$"
+#: Counters of errors since the driver was loaded: since Ampere by memory (uncorrected ones of SRAM
+#: also by kind, since driver 530), before it the total.
+_VOLATILE = re.compile(
+    r"E(?:CC|cc) Errors/Volatile/(?:[SD]RAM Correctable|Single Bit/Total"
+    r"|(?P<bad>[SD]RAM Uncorrectable(?: Parity| SEC-DED)?|Double Bit/Total))$"
 )
 
 
@@ -211,7 +214,7 @@ class QueryReport:
         self._index = -1
         self._above: list[tuple[int, str]] = []
         self._blank = 0
-        self._errors: dict[int, tuple[int, Line]] = {}
+        self._errors: dict[tuple[int, str], tuple[int, Line]] = {}
         self._reasons: dict[int, dict[str, tuple[bool, Line]]] = {}
 
     def take(self, line: Line) -> bool:
@@ -259,11 +262,12 @@ class QueryReport:
             self._driver(path, value, line)
         elif path == "Product Name":
             state_gpu(self._index, value, line, self._into)
-        elif _UNCORRECTED.search(path):
+        elif counter := _VOLATILE.search(path):
             number = values.number(value.strip())
             if number is not None:
-                count, at = self._errors.get(self._index, (0, line))
-                self._errors[self._index] = (count + number, line if number else at)
+                kind = self._index, "uncorrected" if counter["bad"] else "corrected"
+                count, at = self._errors.get(kind, (0, line))
+                self._errors[kind] = (count + number, line if number else at)
         elif (reason := _REASON.match(path)) and reason["name"] in _REASONS:
             if value.strip() in ("Active", "Not Active"):
                 told = self._reasons.setdefault(self._index, {})
@@ -285,8 +289,8 @@ class QueryReport:
             place = max(active, key=lambda name: _REASONS[name], default="Idle")
             bits = sum(int(_REASONS[name]) for name in active)
             self._into.state(Gpus, f"gpus.{index}.health.event_reasons", bits, told[place][1])
-        for index, (count, line) in self._errors.items():
-            self._into.state(Gpus, f"gpus.{index}.health.ecc_volatile_uncorrected", count, line)
+        for (index, kind), (count, line) in self._errors.items():
+            self._into.state(Gpus, f"gpus.{index}.health.ecc_volatile_{kind}", count, line)
 
     def _driver(self, key: str, value: str, line: Line) -> None:
         # driver 610 names the parts of the driver that have these versions

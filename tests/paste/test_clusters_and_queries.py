@@ -313,6 +313,12 @@ QUERY = "index, name, driver_version, ecc.errors.uncorrected.volatile.total, mem
             [("warn", "pcie-link-degraded")],
             id="half of the lanes",
         ),
+        pytest.param(
+            "index, name, ecc.errors.corrected.volatile.total, ecc.errors.corrected.aggregate.sram\n"
+            "0, NVIDIA H200, 24000000, 0\n1, NVIDIA H200, 12, 3\n",
+            [("warn", "ecc-corrected-errors")],
+            id="millions of corrected errors",
+        ),
         pytest.param("name, version\n0, NVIDIA A100-SXM4-80GB\n", [], id="another table"),
     ],
 )

@@ -35,6 +35,21 @@ GPU 00000000:AB:00.0
             HW Thermal Slowdown           : Not Active
             HW Power Brake Slowdown       : {slow}
 """
+CORRECTED = """\
+GPU 00000000:19:00.0
+    Product Name                          : NVIDIA H100 80GB HBM3
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 2
+            SRAM Uncorrectable Parity     : 0
+            SRAM Uncorrectable SEC-DED    : 0
+            DRAM Correctable              : {volatile}
+            DRAM Uncorrectable            : 0
+        Aggregate
+            SRAM Correctable              : 2
+            DRAM Correctable              : {aggregate}
+            DRAM Uncorrectable            : 0
+"""
 FABRIC = """\
 GPU 00000008:06:00.0
     Product Name                          : {name}
@@ -161,3 +176,21 @@ def test_a_fabric_that_a_gpu_did_not_join(name: str, status: str, where: str) ->
     findings = found(FABRIC.format(name=name, status=status), "fabric-manager-not-running")
     assert [where in one.hint for one in findings] == ([True] if where else [])
     assert all(f"the GPU at 0008:06:00.0 ({name})" in one.message for one in findings)
+
+
+@pytest.mark.parametrize(
+    ("volatile", "aggregate", "words"),
+    [
+        pytest.param("0", "1200", [], id="a thousand over the life of the card"),
+        pytest.param("N/A", "N/A", [], id="counters that the card does not have"),
+        pytest.param(
+            "20000001", "0", ["has corrected 20000003 memory errors"], id="since the boot"
+        ),
+        pytest.param("0", "77000000", ["has corrected 77000000 DRAM errors"], id="before the boot"),
+    ],
+)
+def test_corrected_errors_of_a_block(volatile: str, aggregate: str, words: list[str]) -> None:
+    text = attached(1) + CORRECTED.format(volatile=volatile, aggregate=aggregate)
+    messages = [one.message for one in found(text, "ecc-corrected-errors")]
+    assert [word for word in words if word in messages[0]] == words if words else not messages
+    assert not found(text, "ecc-uncorrectable")

@@ -240,6 +240,21 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             "Pass sequences of more than one token, or set `use_triton` to false",
             id="a sequence of one token",
         ),
+        pytest.param(
+            "deepspeed/compile/backend.py",
+            "backend_fn",
+            "AssertionError: All param inputs should have param_id",
+            "Train all parameters of the model, or use DeepCompile with ZeRO stage 3",
+            id="frozen parameters under DeepCompile",
+        ),
+        pytest.param(
+            "deepspeed/utils/tensor_fragment.py",
+            "get_hp_fragment_mapping",
+            "AssertionError: fragment start 12 should be < fragment_end 12",
+            "A parameter of the model, or a tensor of the checkpoint that is written, has no"
+            " elements",
+            id="a parameter without elements",
+        ),
     ],
 )
 def test_an_answer_asks_for_what_the_reader_can_do(

@@ -16,13 +16,15 @@ from dsdoctor.paste.statements import Statements
 
 _ASKED = re.compile(r"--query-gpu[= ](?P<columns>[\w.,]+)")
 _UNIT = re.compile(r" \[[\w%/]+\]$")
-#: A heading has at least two columns, and one of these: other tools print tables of `name, …` too.
+#: A heading has at least two columns, and one of these, or one that begins with one of _MARK_PARTS:
+#: other tools print tables of `name, …` too.
 _MARKS = frozenset(
     {"driver_version", "pci.bus_id", "gpu_bus_id", "memory.total", "memory.used", "memory.free",
      "utilization.gpu", "uuid", "gpu_uuid", "gpu_name", "temperature.gpu", "power.draw",
      "compute_cap", "pcie.link.width.current", "pcie.link.gen.current", "power.limit",
      "power.default_limit", "clocks_event_reasons.active", "clocks_throttle_reasons.active"}
 )  # fmt: skip
+_MARK_PARTS = ("ecc.errors.", "remapped_rows.", "retired_pages.")
 _COLUMN = re.compile(r"[a-z][a-z0-9_.]{2,60}$")
 _LOST = {"[GPU is lost]": (15, "GPU_IS_LOST"), "[GPU requires reset]": (16, "RESET_REQUIRED")}
 
@@ -89,8 +91,10 @@ def _read(lines: Sequence[Line], into: Statements) -> None:
 def _heading(text: str) -> list[str] | None:
     """The columns of a heading, without their units."""
     cells = [_UNIT.sub("", cell.strip()) for cell in text.split(",")]
-    known = len(cells) > 1 and all(map(_COLUMN.match, cells))
-    return cells if known and _MARKS.intersection(cells) else None
+    if len(cells) < 2 or not all(map(_COLUMN.match, cells)):  # noqa: PLR2004
+        return None
+    marked = any(cell in _MARKS or cell.startswith(_MARK_PARTS) for cell in cells)
+    return cells if marked else None
 
 
 def _rows(lines: Sequence[Line], place: int, columns: list[str], into: Statements) -> None:

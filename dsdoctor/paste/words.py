@@ -19,7 +19,7 @@ _WORDS = (
     "pytorch/pytorch:", "/dev/nvidia*", "cgroup driver: ", "hugepages_total", "缓冲/缓存",
     "conda list", "env:cuda", '[{"name": "', "nvidia-fabricmanager", "fabric manager version is",
     "libnvidia-compute", "libcuda1", "-cuda-libs-", "nvidia-fabric-manager-", '"build_string": "',
-    "power.default_limit", "_reasons.active",
+    "power.default_limit", "_reasons.active", "ecc.errors.", "remapped_rows.", "retired_pages.",
 )  # fmt: skip
 #: ... or matches one of these. Each begins with its literal where possible, and is tried only if
 #: the text contains the literal: a single pattern of all of them reads 1 MB/s.

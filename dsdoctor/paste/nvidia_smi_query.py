@@ -123,6 +123,7 @@ _FIELDS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "Power Readings/Power Limit": ("health.power_limit_mw", values.milliwatts),
     "Power Readings/Default Power Limit": ("health.power_limit_default_mw", values.milliwatts),
     "GPU Power Readings/Current Power Limit": ("health.power_limit_mw", values.milliwatts),
+    "GPU Power Readings/Requested Power Limit": ("health.power_limit_set_mw", values.milliwatts),
     "GPU Power Readings/Default Power Limit": ("health.power_limit_default_mw", values.milliwatts),
     "GPU Recovery Action": ("health.recovery_action", values.recovery),
     "ECC Errors/Channel Repair Pending": ("health.channel_repair_pending", values.switch),

@@ -228,6 +228,7 @@ def test_a_healthy_h100_has_every_value(tmp_path: Path) -> None:
     assert (health.temperature_slowdown_c, health.temperature_shutdown_c) == (89, 95)
     assert health.temperature_max_c == 87
     assert (health.power_limit_mw, health.power_limit_default_mw) == (700_000, 700_000)
+    assert health.power_limit_set_mw == 700_000
     assert (health.power_limit_min_mw, health.power_limit_max_mw) == (200_000, 700_000)
 
 

@@ -35,6 +35,15 @@ def selector(gpu: Gpu) -> str:
     return str(gpu.pci_bdf if number is None else number)
 
 
+def consumer(gpu: Gpu) -> bool:
+    """Whether it is a card for personal computers.
+
+    >>> consumer(Gpu(index=0, name="NVIDIA GeForce RTX 4090")), consumer(Gpu(index=0, name="NVIDIA H200"))
+    (True, False)
+    """
+    return bool({"GeForce", "Titan", "TITAN"} & {gpu.brand, *(gpu.name or "").split()})
+
+
 def word(enabled: bool | None) -> str:
     """A mode in messages."""
     return "on" if enabled else "off"

@@ -35,7 +35,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import amount
 
-from ._util import judged, named, skip_unreported
+from ._util import consumer, judged, named, skip_unreported
 
 CONDITION = Condition("pcie-link-degraded", id="DSD611", scope=Scope.NODE, since="0.1")
 
@@ -89,12 +89,8 @@ def _slow(gpu: Gpu) -> Iterator[Finding]:
         )
 
 
-def _consumer(gpu: Gpu) -> bool:
-    return bool({"GeForce", "Titan", "TITAN"} & {gpu.brand, *(gpu.name or "").split()})
-
-
 def _shared_slot(gpu: Gpu, width: int) -> bool:
-    return _consumer(gpu) and width >= SHARED_WIDTH
+    return consumer(gpu) and width >= SHARED_WIDTH
 
 
 @check(CONDITION)
@@ -111,7 +107,7 @@ def all_lanes_are_up(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> I
                 "such boards share their PCIe lanes", gpu=gpu.index, width=width, max_width=most
             )
             continue
-        fatal = width * FATAL_PART <= most and not _consumer(gpu)
+        fatal = width * FATAL_PART <= most and not consumer(gpu)
         yield (fail if fatal else warn)(
             f"{named(gpu)} uses {amount(width, 'PCIe lane')}, but it and its slot have {most}",
             effect=f"copies to and from the host run at {100 * width // most}% of their speed",

@@ -2,23 +2,26 @@
 
 ## Why it matters
 Someone lowered the limit with `nvidia-smi -pl`, or a management controller did. Under load, the GPU
-runs at lower clocks than the others, and their ranks wait for it.
+runs at lower clocks than the others, and their ranks wait for it. GeForce cards are often limited on
+purpose, for heat or noise: the same limit on all cards of a model that is as it was set is not reported.
 
 ## What to do
 If it was not lowered on purpose, restore the default: `nvidia-smi -i N -pl WATTS`.
 
 ## References
-- nvml.h of CUDA 13.5: nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementDefaultLimit
+- nvml.h of CUDA 13.5: nvmlDeviceGetEnforcedPowerLimit, nvmlDeviceGetPowerManagementLimit,
+  nvmlDeviceGetPowerManagementDefaultLimit
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from dsdoctor.api import (
     Condition,
     Environment,
     Finding,
+    Gpu,
     Gpus,
     Limits,
     Missing,
@@ -29,7 +32,7 @@ from dsdoctor.api import (
     warn,
 )
 
-from ._util import judged, named, selector, skip_unreported
+from ._util import consumer, judged, named, selector, skip_unreported
 
 CONDITION = Condition("power-capped", id="DSD610", scope=Scope.NODE, since="0.1")
 
@@ -47,6 +50,16 @@ class PowerLimits(Limits, frozen=True, kw_only=True):
     min_percent: float = 98
 
 
+def _on_purpose(gpu: Gpu, gpus: Sequence[Gpu]) -> bool:
+    """Whether the owner of GeForce cards has set this limit, the same for all cards of the model.
+
+    Their boards have no management controller that could lower it, as those of data centers have.
+    """
+    limit = gpu.health.power_limit_mw
+    alike = {one.health.power_limit_mw for one in gpus if one.name == gpu.name}
+    return consumer(gpu) and limit == gpu.health.power_limit_set_mw and alike == {limit}
+
+
 @check(CONDITION)
 def power_is_free(
     gpus: Gpus, run: RunNeeds, env: Environment | Missing, limits: PowerLimits
@@ -59,6 +72,9 @@ def power_is_free(
             continue
         if any(part in (gpu.name or "") for part in LAPTOP):
             yield ok("laptops adjust the power limit on their own", gpu=gpu.index, limit_mw=limit)
+            continue
+        if _on_purpose(gpu, found):
+            yield ok("the limit of all such cards was set", gpu=gpu.index, limit_mw=limit)
             continue
         yield warn(
             f"{named(gpu)} is limited to {limit // 1000} W, but its default is {default // 1000} W",

@@ -305,6 +305,7 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
         temperature_memory_max_c: highest operating temperature of the memory.
         power_usage_mw: power draw, in milliwatts.
         power_limit_mw: power limit in force.
+        power_limit_set_mw: power limit that was set; a lower one in force comes from the hardware.
         power_limit_default_mw: factory power limit.
         power_limit_min_mw: lowest limit that can be set.
         power_limit_max_mw: highest limit that can be set.
@@ -339,6 +340,7 @@ class GpuHealth(msgspec.Struct, frozen=True, kw_only=True):
     temperature_memory_max_c: int | None = None
     power_usage_mw: int | None = None
     power_limit_mw: int | None = None
+    power_limit_set_mw: int | None = None
     power_limit_default_mw: int | None = None
     power_limit_min_mw: int | None = None
     power_limit_max_mw: int | None = None

@@ -321,6 +321,7 @@ HEALTH: tuple[Question, ...] = (
     (("health.temperature_max_c",), "nvmlDeviceGetTemperatureThreshold", (3,), number),
     (("health.power_usage_mw",), "nvmlDeviceGetPowerUsage", (), number),
     (("health.power_limit_mw",), "nvmlDeviceGetEnforcedPowerLimit", (), number),
+    (("health.power_limit_set_mw",), "nvmlDeviceGetPowerManagementLimit", (), number),
     (("health.power_limit_default_mw",), "nvmlDeviceGetPowerManagementDefaultLimit", (), number),
     (
         ("health.power_limit_min_mw", "health.power_limit_max_mw"),

@@ -255,6 +255,21 @@ KNOWN = signatures_of(packs.load(builtin_only=True))
             " elements",
             id="a parameter without elements",
         ),
+        pytest.param(
+            "deepspeed/runtime/pipe/p2p.py",
+            "send",
+            "AssertionError: Doesn't support async_op true",
+            "Leave `async_op=True` out of your call of `send` or `recv`",
+            id="an asynchronous send between the stages of a pipeline",
+        ),
+        pytest.param(
+            "transformers/tokenization_utils_base.py",
+            "__init__",
+            "ValueError: Padding side should be selected between 'right' and 'left', current"
+            " value: middle",
+            "Set `padding_side` to `left` or `right`, or if that is right, `truncation_side`",
+            id="a side of truncation that older releases call one of padding",
+        ),
     ],
 )
 def test_an_answer_asks_for_what_the_reader_can_do(

@@ -127,6 +127,10 @@ FAILED = lazy(
     r"|^\W{0,8}(?:[a-z]+ ){1,3}failed: (?=.{0,120}[a-z]{3})"
 )
 COUNT = lazy(r"(?i)(?:^|[,:;(=|])\s{0,4}\d{1,9} failed\W{0,3}$")
+#: What argparse (Python 2.7-3.14) prints before it says what it rejects, and how its lines go on.
+USAGE = lazy(r"^usage: \S.{0,300}\[-h\]")
+_OPTIONS = lazy(r"^\s*[\[{(|.]|^[A-Z_]{1,60}\]|^\s{7,}\S")
+_NO_REASON = "the parser of the script rejects the command, and says why below that line"
 #: A line without one is a rule below the last line.
 LETTER = lazy(r"[^\W_]")
 #: Last characters of a line that are searched.
@@ -188,10 +192,26 @@ def last_words(scans: Sequence[Scan]) -> Report | None:
         return Report(said)
     if report := next(filter(None, map(report_in, tails)), None):
         return report
+    if len(tails) == 1 and (usage := _usage_at_the_end(tails[0])):
+        return Report(usage, _NO_REASON)
     last = next((text for text in reversed(lines) if LETTER.search(text)), "")
     end = last.rstrip()[-SHORT:]
     failed = len(scans) == 1 and FAILED.search(end) and not COUNT.search(end)
     return Report(end) if failed else None
+
+
+def _usage_at_the_end(lines: Sequence[str]) -> str:
+    """The first line of the usage of a script, if the log breaks off in it; "" otherwise.
+
+    >>> _usage_at_the_end(["usage: train.py [-h] [--lr LR]", "                [--data DATA] [--se"])
+    'usage: train.py [-h] [--lr LR]'
+    >>> _usage_at_the_end(["usage: train.py [-h]", "", "options:", "  -h, --help  show this"])
+    ''
+    """
+    starts = [at for at, text in enumerate(lines) if USAGE.search(text)]
+    if not starts or not all(_OPTIONS.search(text) for text in lines[starts[-1] + 1 :]):
+        return ""
+    return lines[starts[-1]].strip()
 
 
 def is_mistake_in_script(line: str) -> bool:
@@ -314,6 +334,15 @@ def _stops_in_a_frame(lines: list[str]) -> bool:
         lines.pop()
     cut = lines and PART_OF_FRAME.match(lines[-1])
     return bool(cut or _stops_in_a_native_stack(lines) or frames_of(lines[-CUT_LINES:]))
+
+
+def is_of_native_stack(text: str) -> bool:
+    """Whether a line belongs to the calls of a C++ exception, or is a warning that has some.
+
+    >>> is_of_native_stack("frame #4: c10d::TCPStore::check(std::vector<std::__cxx11::basic_str")
+    True
+    """
+    return text.startswith((RAISED, "frame #")) or not text.strip() or bool(WARNED.match(text))
 
 
 def _stops_in_a_native_stack(lines: list[str]) -> bool:

@@ -51,11 +51,15 @@ def _only_warns(candidates: Sequence[Candidate]) -> bool:
     return bool(candidates) and all(hit.warned for one in candidates for hit in one.hits)
 
 
-def _only_remarked(hit: Hit, errors: Sequence[Error]) -> bool:
-    """Whether a hint is part of a warning, and no opaque exception follows that it may explain."""
+def _only_remarked(hit: Hit, errors: Sequence[Error], *, alone: bool) -> bool:
+    """Whether a hint is part of a warning, and no opaque exception follows that it may explain.
+
+    The only log that somebody shows, if it begins with the echo of a failure, shows it.
+    """
     return (
         hit.warned
         and hit.known.signature.level is Level.HINT
+        and not (alone and hit.known.signature.echo and hit.line == 1)
         and not any(is_opaque(e) and 0 <= e.line - hit.line <= NEAR for e in errors)
     )
 
@@ -277,7 +281,8 @@ def _of_the_last_run(
 ) -> tuple[list[Hit], list[Error]]:
     """The hits and exceptions that may be the first failure: nothing that the job outlived."""
     errors = sorted_errors(scans)
-    hits = [hit for hit in _counted(scans) if not _only_remarked(hit, errors)]
+    alone = len(scans) == 1
+    hits = [hit for hit in _counted(scans) if not _only_remarked(hit, errors, alone=alone)]
     refused = {(one.source, one.line) for one in errors if refused_start(one, errors)}
     hits = [hit for hit in hits if (hit.source, hit.line) not in refused]
     hits = without_second_signals(without_own_requests(hits, errors), errors)

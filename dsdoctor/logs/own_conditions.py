@@ -18,7 +18,7 @@ from dsdoctor.logs.errors import Error
 from dsdoctor.logs.hits import Hit
 from dsdoctor.logs.knowledge import Known
 from dsdoctor.logs.plain_errors import DEVICE_ASSERT
-from dsdoctor.logs.products import package_of
+from dsdoctor.logs.products import INSTALLED, package_of
 from dsdoctor.model.condition import Level, Signature
 from dsdoctor.model.diagnosis import Outcome
 from dsdoctor.model.observation import Observation
@@ -45,6 +45,9 @@ CANNOT_OPEN = lazy(r"can't open file '(?P<path>[^']{1,400})': \[Errno 2\]")
 NO_CONFIG = lazy(r"^Cannot find primary config '(?P<path>[^']{1,400})'")
 #: CPython (3.6-3.14 Lib/importlib/_bootstrap.py) of a module that is in no package.
 RELATIVE = lazy(r"^attempted relative import with no known parent package")
+#: CPython (3.6-3.14) of a part of a package. Parts whose names begin with an underscore are
+#: compiled, and were not built.
+OWN_PART = lazy(r"^No module named '(?P<module>(?P<package>\w{1,60})(?:\.(?!_)\w{1,60}){1,8})'")
 #: argparse (CPython 2.7-3.14), click (7-8), Fire (0.3-0.7) and Hydra (1.0-1.3), all read as
 #: exceptions of PARSERS.
 REFUSED = lazy(
@@ -94,6 +97,8 @@ def own_condition(error: Error, outcome: Outcome) -> Said | None:
             Observation.LAUNCHER_GONE, Level.LIKELY,
             "SIGTERM from outside ended the launcher; the log does not show who sent it", {},
         )  # fmt: skip
+    if error.type == "ModuleNotFoundError":
+        return _of_a_package(error)
     if error.type == "ImportError" and RELATIVE.match(error.message):
         own = not error.frames or not package_of(error.frames[-1].file)
         return Said(
@@ -182,6 +187,23 @@ def _of_a_path(error: Error, outcome: Outcome) -> Said | None:
         return None
     asked = outcome is Outcome.USER_CODE or any(not package_of(f.file) for f in error.frames)
     return _missing(found) if asked else None
+
+
+def _of_a_package(error: Error) -> Said | None:
+    """An installed package that does not find a module of its own; torch has its own conditions."""
+    found = OWN_PART.search(error.message)
+    importer = error.frames[-1].file if error.frames else ""
+    installed = INSTALLED.search(importer)
+    if found is None or installed is None or installed["package"] != found["package"]:
+        return None
+    if found["package"] in {"torch", "deepspeed"}:
+        return None
+    return Said(
+        Observation.PACKAGE_INCOMPLETE, Level.LIKELY,
+        "The installed package `{package}` lacks its own module `{module}`", found.groupdict(),
+        "install it again with `--force-reinstall --no-deps`; if the module is still missing, that"
+        " release was published without it: install another release",
+    )  # fmt: skip
 
 
 def _missing(found: re.Match[str]) -> Said:

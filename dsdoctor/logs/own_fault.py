@@ -226,9 +226,8 @@ def is_user_code(error: Error) -> bool:
     if error.type == "FileNotFoundError" or OWN_MISTAKE.search(text):
         return _users(error) or OWN_MISTAKE.search(text) is not None or _lacks_data(error)
     if error.type in {"ModuleNotFoundError", "ImportError"}:
-        return (bool(error.file) and not PACKAGES.search(text) and error.type[0] == "M") or (
-            _own_import(error)
-        )
+        is_own = bool(error.file) or (bool(error.frames) and _users(error))
+        return (is_own and not PACKAGES.search(text) and error.type[0] == "M") or _own_import(error)
     if any(words in error.message for words in FAKE_TENSORS):
         return bool(error.file)
     if SERVICE.match(error.text) or _class_of_a_product(error):

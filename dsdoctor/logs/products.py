@@ -58,7 +58,7 @@ TREE = lazy(
     r"(?:^|/)(?P<package>deepspeed|op_builder|transformers|accelerate|trl|peft|diffusers"
     r"|pytorch_lightning|lightning_fabric|triton|bitsandbytes|flash_attn|mii|mmengine|colossalai"
     r"|huggingface_hub|liger_kernel|sentence_transformers|tokenizers|torchao|tilelang|tvm|unsloth_zoo|unsloth"
-    r"|(?<=/src/)datasets|(?<=/src/)lightning|(?<=pytorch/)torch"
+    r"|(?<=/src/)datasets|(?<=/src/)lightning|lightning(?=/(?:fabric|pytorch)/)|(?<=pytorch/)torch"
     r"|torch(?=/(?:_\w+|amp|ao|autograd|cuda|distributed|export|fx|jit|nn|optim)/)"
     r"|vllm(?=/(?:v1|config|engine|entrypoints|executor|worker|model_executor|distributed|platforms)/)"
     r"|sglang(?=/(?:srt|lang)/)|megatron(?=/(?:core|data|legacy|model|optimizer|training)/)"

@@ -11,6 +11,7 @@ from dsdoctor.logs import reader
 from dsdoctor.logs.answers import Answer, answered_by
 from dsdoctor.logs.candidates import Choice, sorted_errors
 from dsdoctor.logs.echoes import is_echo, signal_of, told_by
+from dsdoctor.logs.endings import is_of_native_stack
 from dsdoctor.logs.errors import Error
 from dsdoctor.logs.first import choose
 from dsdoctor.logs.hits import Scan
@@ -159,8 +160,10 @@ def _ended_the_run(
     causes: Sequence[Cause], choice: Choice, run: Course, scans: Sequence[Scan]
 ) -> bool:
     """Whether causes explain an end of which no exception and no launcher tells."""
-    if _only_hints(choice) or training_continued(causes, scans):
+    if training_continued(causes, scans):
         return False
+    if _only_hints(choice):
+        return bool(causes) and _shows_nothing_else(choice, scans)
     return (run.open_end and _is_sure(choice)) or not log_continued(causes, scans)
 
 
@@ -253,6 +256,19 @@ def _is_sure(choice: Choice) -> bool:
 def _only_hints(choice: Choice) -> bool:
     """Whether there is nothing but echoes of a failure that the log does not show."""
     return all(one.echo and one.level is Level.HINT for one in choice.ranked)
+
+
+def _shows_nothing_else(choice: Choice, scans: Sequence[Scan]) -> bool:
+    """Whether the only log consists of such echoes and of the calls below them.
+
+    Somebody cut them out of a longer log because of the failure.
+    """
+    if len(scans) != 1:
+        return False
+    shown = {hit.line for one in choice.ranked for hit in one.hits}
+    return 1 in shown and all(
+        number in shown or is_of_native_stack(text) for number, text in scans[0].tail
+    )
 
 
 def _first_error(scans: Sequence[Scan], choice: Choice) -> Error | None:

@@ -44,6 +44,8 @@ class Observation(enum.Enum):
     """The script that Python was called with does not exist."""
     OPTION_REFUSED = "option-refused"
     """The script's own parser rejects the command."""
+    PACKAGE_INCOMPLETE = "package-incomplete"
+    """An installed package does not find a module of its own."""
     RELATIVE_IMPORT = "relative-import"
     """A file that was started as a script imports its neighbors relatively."""
     KERNEL_ASSERTED = "kernel-asserted"

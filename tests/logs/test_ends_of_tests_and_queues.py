@@ -271,6 +271,7 @@ def _raised(path: str, function: str, said: str) -> Diagnosis:
         pytest.param("/w/axolotl/src/axolotl/cli/config.py", "axolotl", id="axolotl"),
         pytest.param("/w/LF/src/llamafactory/data/parser.py", "llamafactory", id="LLaMA-Factory"),
         pytest.param("/opt/NeMo/nemo/collections/nlp/models/a.py", "nemo", id="NeMo"),
+        pytest.param("/w/deps/lightning/fabric/strategies/a.py", "lightning", id="Lightning"),
     ],
 )
 def test_a_frameworks_checkout_is_not_the_script(path: str, product: str) -> None:

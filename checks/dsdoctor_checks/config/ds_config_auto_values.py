@@ -330,4 +330,11 @@ TRACEBACK_RULES = (
         source="transformers 4.33-5 integrations/deepspeed.py",
         example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/transformers/integrations/deepspeed.py", line 7, in trainer_config_finalize\nAttributeError: x',
     ),
+    TracebackRule(
+        file="transformers/deepspeed.py",
+        function="trainer_config_finalize",
+        kinds=("AttributeError",),
+        source="transformers 4.12-4.32 deepspeed.py",
+        example='Traceback (most recent call last):\n  File "/env/lib/python3.8/site-packages/transformers/deepspeed.py", line 7, in trainer_config_finalize\nAttributeError: x',
+    ),
 )

@@ -104,34 +104,14 @@ SIGNATURES = (
         examples=("Microsoft Visual C++ required",),
         not_examples=("Microsoft Visual C++ is fine",),
         level=Level.CERTAIN,
-        requires=(
-            "Windows",
-            "win32",
-            ":\\",
-            "WinError",
-            "symbolic link privilege",
-            "libuv",
-            "cl.exe",
-            "Visual C++",
-            "'cl'",
-        ),
+        near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
         pattern="'cl' is not recognized",
         source="Windows 10-11 cmd.exe",
         examples=("'cl' is not recognized",),
         level=Level.CERTAIN,
-        requires=(
-            "Windows",
-            "win32",
-            ":\\",
-            "WinError",
-            "symbolic link privilege",
-            "libuv",
-            "cl.exe",
-            "Visual C++",
-            "'cl'",
-        ),
+        near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
         pattern=r"'cl'\S* returned non-zero",
@@ -143,34 +123,14 @@ SIGNATURES = (
             "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpab12/cuda_utils.c', '-O3', '-shared', '-fPIC', '-o', '/tmp/tmpab12/cuda_utils.so']' returned non-zero exit status 1.",
         ),
         level=Level.CERTAIN,
-        requires=(
-            "Windows",
-            "win32",
-            ":\\",
-            "WinError",
-            "symbolic link privilege",
-            "libuv",
-            "cl.exe",
-            "Visual C++",
-            "'cl'",
-        ),
+        near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
         pattern="No such file or directory: 'cl'",
         source="python 3.3-3.14 Lib/subprocess.py, Objects/exceptions.c",
         examples=("No such file or directory: 'cl'",),
         level=Level.CERTAIN,
-        requires=(
-            "Windows",
-            "win32",
-            ":\\",
-            "WinError",
-            "symbolic link privilege",
-            "libuv",
-            "cl.exe",
-            "Visual C++",
-            "'cl'",
-        ),
+        near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
         pattern=r"\['where', 'cl'\]",
@@ -179,17 +139,7 @@ SIGNATURES = (
             "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
         ),
         level=Level.CERTAIN,
-        requires=(
-            "Windows",
-            "win32",
-            ":\\",
-            "WinError",
-            "symbolic link privilege",
-            "libuv",
-            "cl.exe",
-            "Visual C++",
-            "'cl'",
-        ),
+        near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
         pattern="Unable to pre-compile async_io",
@@ -533,7 +483,7 @@ SIGNATURES = (
             "jit-build-compiler-missing",
             "dependency-version-conflict",
         ),
-        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
+        near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
         pattern=r"satisfies the requirement triton\b",

@@ -296,6 +296,16 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
+        pattern=r"\bProcessExitedException: process \d{1,6} terminated with signal SIGABRT",
+        source="torch 1.3-2.13 multiprocessing/spawn.py",
+        examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGABRT",
+        ),
+        not_examples=("ProcessExitedException: process terminated with signal SIGABRT",),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
         pattern=r": line \d+: +\d+ Aborted +(?:\(core dumped\)|\S)|^Aborted +\(core dumped\)",
         source="bash 4.0-5.3 jobs.c; the words are glibc's strsignal",
         examples=(
@@ -333,14 +343,16 @@ SIGNATURES = (
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"(?:[Ee]xit ?code:?|exitcode *:|return code =|exit status) ?\(?(?:0xC0000(?:005|01D|0FD|374|409)|-1073741819|-1073740791|-1073741795|-1073741571|-1073740940|322122(?:5477|6505|5501|5725|6356))\b",
-        source="Windows 10-11 NTSTATUS of a process that crashed: access violation (C0000005), illegal instruction (C000001D), stack overflow (C00000FD), corrupt heap (C0000374), fail fast (C0000409)",
+        pattern=r"(?:[Ee]xit ?code:?|exitcode *:|return code =|exit status) ?\(?(?:0xC0000(?:005|01D|094|0FD|374|409)|-1073741(?:819|795|676|571)|-107374(?:0791|0940)|322122(?:5477|6505|5501|5620|5725|6356))\b",
+        source="Windows 10-11 NTSTATUS of a process that crashed: access violation (C0000005), illegal instruction (C000001D), integer division by zero (C0000094), stack overflow (C00000FD), corrupt heap (C0000374), fail fast (C0000409)",
         examples=(
             "Process finished with exit code -1073741819 (0xC0000005)",
             "torch.distributed.elastic: failed (exitcode: 3221225477) local_rank: 0",
             "  exitcode  : 3221226505 (pid: 9132)",
             "Process finished with exit code -1073740791",
             "exit code -1073741795",
+            "exit code -1073741676",
+            "exit code: 3221225620",
             "exit code -1073741571",
             "exit code -1073740940",
             "returned non-zero exit status 3221225501",
@@ -348,12 +360,28 @@ SIGNATURES = (
             "return code = 3221226356",
             "Exit code: 0xC0000409",
             "exit code 0xC000001D",
+            "exit code 0xC0000094",
             "exit code 0xC00000FD",
             "exit code 0xC0000374",
             "exit code 0xC0000005",
         ),
         not_examples=("exit code -10737418190", "after 3221225477 steps"),
         level=Level.LIKELY,
+        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
+    ),
+    Signature(
+        pattern=r"\bProcessExitedException: process \d{1,6} terminated with (?:signal SIG(?:SEGV|BUS|ILL|FPE)|exit code 322122(?:5477|6505|5501|5620|5725|6356))\b",
+        source="torch 1.3-2.13 multiprocessing/spawn.py",
+        message="A process that the script spawned crashed in native code",
+        examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGSEGV",
+            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with exit code 3221225620",
+        ),
+        not_examples=(
+            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with exit code 1",
+            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGTERM",
+        ),
+        level=Level.STRONG,
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(

@@ -208,13 +208,9 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"(?:recvValue|sendBytes|recvVector)\w* failed on SocketImpl|host not found: Name or service|Failed to recv, got 0 bytes",
-        source="torch 1.11-2.13 csrc/distributed/c10d/Utils.hpp",
-        examples=(
-            "[W1 TCPStore.cpp:125] [c10d] recvValueWithTimeout failed on SocketImpl(fd=22, addr=[n1]:1, remote=[n0]:29500): Failed to recv, got 0 bytes",
-            "ValueError: host not found: Name or service not known",
-        ),
-        not_examples=("a retry failed on SocketImpl of the mock",),
+        pattern=r"host not found: Name or service",
+        source="torch 1.11-2.13 csrc/distributed/c10d/socket.cpp",
+        examples=("ValueError: host not found: Name or service not known",),
         level=Level.HINT,
         echo=True,
     ),

@@ -305,6 +305,17 @@ SIGNATURES = (
         importing=False,
     ),
     Signature(
+        # several processes write their lines into each other
+        pattern=r"^memory allocation of (?:\d{1,20} bytes failed|memory allocation of \d)",
+        source="rust 1.31-1.90 library/alloc/src/alloc.rs: tokenizers, safetensors, polars",
+        message=NOT_ALLOCATED,
+        examples=(
+            "memory allocation of 2097152 bytes failed",
+            "memory allocation of memory allocation of 20971522097152 bytes failed",
+        ),
+        not_examples=("memory allocation of 12 buffers failed",),
+    ),
+    Signature(
         pattern=r"\bError tokenizing data\. C error: out of memory\b",
         source="pandas 0.14-3.0 _libs/src/parser/tokenizer.c, _libs/parsers.pyx",
         message="Host memory ran out: pandas could not hold the table that it reads",

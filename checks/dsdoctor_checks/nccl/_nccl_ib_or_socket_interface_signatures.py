@@ -314,7 +314,8 @@ SIGNATURES = (
             "ncclSystemError: System call (socket, malloc, munmap, etc) failed.",
         ),
         level=Level.HINT,
-        masks=("rendezvous-timeout",),  # it has a client of the store: the ranks had met
+        # it has a client of the store: the ranks had met
+        masks=("rendezvous-timeout", "peer-connection-lost"),
         echo=True,
     ),
     Signature(

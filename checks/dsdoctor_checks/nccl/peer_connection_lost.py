@@ -59,6 +59,19 @@ SIGNATURES = (
         near=("/torch/distributed/",),
     ),
     Signature(
+        # the store is served by rank 0, or by the launcher's agent: it had been reached before
+        pattern=r"(?:recvValue|sendBytes|recvVector)\w* failed on SocketImpl|Failed to recv, got 0 bytes",
+        source="torch 1.11-2.13 csrc/distributed/c10d/Utils.hpp, TCPStore.cpp",
+        message="The process that serves the job's store (TCPStore) has ended, or its node cannot be reached any more",
+        examples=(
+            "[W1 TCPStore.cpp:125] [c10d] recvValueWithTimeout failed on SocketImpl(fd=22, addr=[n1]:1, remote=[n0]:29500): Failed to recv, got 0 bytes",
+            "[W1 TCPStore.cpp:106] [c10d] sendBytes failed on SocketImpl(fd=5, addr=[n1]:3, remote=[n0]:29500): Broken pipe",
+        ),
+        not_examples=("a retry failed on SocketImpl of the mock",),
+        level=Level.HINT,
+        echo=True,
+    ),
+    Signature(
         # NCCL cannot distinguish a peer that died from a network that failed
         pattern="ncclRemoteError|remote process exited or there was a network error|NCCL WARN .{0,60}[Cc]onnection closed by remote peer",
         source="NCCL 2.9-2.30 src/misc/socket.cc; torch 1.9-2.13 distributed/c10d/NCCLUtils.hpp",

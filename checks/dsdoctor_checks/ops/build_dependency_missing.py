@@ -153,6 +153,15 @@ HINT = (
 
 SIGNATURES = (
     Signature(
+        pattern=r"No module named 'dskernels'",
+        source="deepspeed 0.10.3-0.19 op_builder/inference_cutlass_builder.py, op_builder/ragged_ops.py",
+        message="DeepSpeed's inference ops are to be built, and need `deepspeed-kernels`, which exists for Linux only",
+        hint="leave them out: set `DS_BUILD_CUTLASS_OPS=0 DS_BUILD_RAGGED_DEVICE_OPS=0` for the build (on Windows, `DS_BUILD_OPS=0`), or on Linux run `python -m pip install deepspeed-kernels`",
+        examples=("ModuleNotFoundError: No module named 'dskernels'",),
+        level=Level.STRONG,
+        masks=("cpu-adam-unbuilt", "unsupported-on-windows"),
+    ),
+    Signature(
         pattern=r"fatal error: (?!Python\.h|pyconfig|libaio|aio|mpi\.h)(?P<h>[\w./+-]+\.(?:h|hpp|cuh|inc))['\x22]?:? (?:No such|file not found)|fatal error: '?(?!Python|libaio|aio)[\w./+-]+'? file not found|Cannot open include file: '(?!Python|libaio)",
         source=(
             "gcc 4.8-14 libcpp/files.cc, clang 3-19 DiagnosticCommonKinds; Microsoft C/C++ 19 "

@@ -28,6 +28,7 @@ from dsdoctor.api import (
     Finding,
     Level,
     Missing,
+    Observation,
     Packages,
     Patient,
     Scope,
@@ -45,6 +46,7 @@ CONDITION = Condition(
     scope=Scope.USER_ENV,
     since="0.1",
     fixes=("reinstall-package",),
+    names=(Observation.PACKAGE_INCOMPLETE,),
 )
 #: More files than this are only counted.
 _NAMED = 2

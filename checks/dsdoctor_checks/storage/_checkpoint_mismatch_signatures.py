@@ -9,6 +9,20 @@ from dsdoctor.api import Level, Signature
 
 SIGNATURES = (
     Signature(
+        # a module that was pickled whole has only the attributes of the torch that made it
+        pattern=r"'(?:Upsample' object has no attribute 'recompute_scale_factor|GELU' object has no attribute 'approximate|AvgPool[123]d' object has no attribute 'divisor_override|Conv[123]d' object has no attribute 'padding_mode)'",
+        source="torch nn/modules: padding_mode since 1.1, divisor_override since 1.2, recompute_scale_factor of Upsample since 1.11, approximate of GELU since 1.12",
+        message="The model was saved whole (`torch.save(model)`) with an older torch, whose layers lack what this torch reads",
+        hint="build the model in code and load only its weights (`load_state_dict`): with the older torch, load the file and save `model.state_dict()`; or set the missing attribute of each such layer after loading",
+        examples=(
+            "AttributeError: 'Upsample' object has no attribute 'recompute_scale_factor'",
+            "torch.nn.modules.module.ModuleAttributeError: 'AvgPool2d' object has no attribute 'divisor_override'",
+            "AttributeError: 'GELU' object has no attribute 'approximate'",
+            "AttributeError: 'Conv2d' object has no attribute 'padding_mode'",
+        ),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"(?:No such file|does not exist|not found|Errno 2\]|missing).{0,300}_(?:optim|model)_states\.pt|_(?:optim|model)_states\.pt.{0,120}(?:does not exist|not found|No such)",
         source="python 3.3-3.14 Objects/exceptions.c; deepspeed 0.3-0.19 runtime/engine.py",
         examples=(

@@ -204,6 +204,20 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"RuntimeError: Found 0 files in subfolders of: (?P<path>\S.{0,300})$|FileNotFoundError: Couldn't find any class folder in (?P<folder>\S.{0,300}?)\.$",
+        source="torchvision 0.2-0.8 and 0.9-0.28 datasets/folder.py",
+        message="The dataset's folder contains no images in subfolders, one for each class, as `ImageFolder` expects",
+        hint="correct the path of the dataset: in it, each class has a folder with its images",
+        examples=(
+            "RuntimeError: Found 0 files in subfolders of: data/train",
+            "FileNotFoundError: Couldn't find any class folder in /data/x/train.",
+        ),
+        not_examples=(
+            "RuntimeError: Found 0 files in subfolders of: ",
+            "FileNotFoundError: Couldn't find any class folder in ",
+        ),
+    ),
+    Signature(
         pattern=r"Dataset not found(?: \S{1,4})?, (?:nonexistent|missing) paths?:? \[?'(?P<path>[^']{1,300})'",
         source="ultralytics yolov5 3.0-7.0 and yolov7 utils/general.py check_dataset; ultralytics 8.0-8.3 data/utils.py",
         message="the dataset's folder `{path}` does not exist",

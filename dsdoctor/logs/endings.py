@@ -84,7 +84,7 @@ LAST_WORDS = lazy(
     r"|\bError reported to Coordinator: \S"  # tensorflow 1-2 training/coordinator.py
     r"|^(?:CUDA|HIP) kernel errors might be |^For debugging consider passing (?:CUDA|HIP|AMD)_"
     r"|^Compile with `?TORCH_USE_(?:CUDA|HIP)_DSA"
-    r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d\d\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
+    r"|^F\d{4}(?:\d{4})? \d\d:\d\d:\d{2,12}\.\d{1,9} +\d{1,9} \S{1,200}:\d{1,7}\] "
 )
 #: Those that only say that something ended, and marks of a death that say more.
 ENDED = lazy(r"^(?:srun|sbatch|salloc): |Terminated$|[Rr]eceived SIGTERM|HYDRA_FULL_ERROR")

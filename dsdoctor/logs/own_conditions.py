@@ -51,7 +51,7 @@ OWN_PART = lazy(r"^No module named '(?P<module>(?P<package>\w{1,60})(?:\.(?!_)\w
 #: argparse (CPython 2.7-3.14), click (7-8), Fire (0.3-0.7) and Hydra (1.0-1.3), all read as
 #: exceptions of PARSERS.
 REFUSED = lazy(
-    r"^(?:unrecognized arguments: |the following arguments are required: |argument \S"
+    r"^(?:unrecognized arguments:|the following arguments are required: |argument \S"
     r"|No such option|Missing (?:option|argument)|Invalid value for|Got unexpected extra argument"
     r"|Could not consume arg: |Could not override '|Error parsing override ')"
 )

@@ -227,6 +227,11 @@ def stopped_on_request(scans: Sequence[Scan]) -> bool:
     )
 
 
+#: Exceptions of an import, and the lines in which a log can only show its first one: `nohup` and a
+#: script write one or two above it.
+UNIMPORTED, FIRST_LINES = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError"}), 3
+
+
 def long_past(scans: Sequence[Scan]) -> bool:
     """Whether a log of one process goes on for long below all its exceptions.
 
@@ -244,11 +249,12 @@ def long_past(scans: Sequence[Scan]) -> bool:
     )
 
 
-def interrupted_before(scans: Sequence[Scan]) -> bool:
-    """Whether Ctrl-C ended an earlier run while it imported modules, and much more was printed.
+def ended_before(scans: Sequence[Scan]) -> bool:
+    """Whether an earlier run ended before it began to work, and much more was printed below.
 
-    What follows is from another run: one that had begun to work prints what it had buffered only
-    when it ends, below its traceback.
+    Ctrl-C ended it while it imported modules, or its first import failed in the first lines of the
+    log, as it would have in every rank. What follows is from another run: one that had begun to
+    work prints what it had buffered only when it ends, below its traceback.
     """
     if len(scans) != 1 or not scans[0].errors:
         return False
@@ -257,12 +263,17 @@ def interrupted_before(scans: Sequence[Scan]) -> bool:
     return (
         not scan.failures
         and not any(name in scan.marks for name in FATAL_MARKS)
-        and all(
-            error.type == "KeyboardInterrupt" and error.rank is None and is_importing(error)
-            for error in scan.errors
-        )
+        and all(error.rank is None and _began_nothing(error) for error in scan.errors)
         and scan.lines - last > TAIL
     )
+
+
+def _began_nothing(error: Error) -> bool:
+    """Whether a run ended while it imported its modules: by Ctrl-C, or as one is missing."""
+    if error.type == "KeyboardInterrupt":
+        return is_importing(error)
+    first = error.traced and error.begun <= FIRST_LINES and bool(error.frames)
+    return error.type in UNIMPORTED and first and error.frames[0].function == "<module>"
 
 
 def after_training(scans: Sequence[Scan]) -> bool:

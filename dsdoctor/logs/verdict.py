@@ -30,7 +30,7 @@ from dsdoctor.logs.raised import explained, raised_by, releases_of
 from dsdoctor.logs.recovered import (
     after_training,
     answered_requests,
-    interrupted_before,
+    ended_before,
     log_continued,
     long_past,
     recurring,
@@ -146,7 +146,7 @@ def _that_count(
     alive = not (causes or run.fell or choice.silent)
     late = alive and after_training(scans)
     harmless = alive and any(is_harmless(scans) for is_harmless in HARMLESS)
-    if late or harmless or interrupted_before(scans):
+    if late or harmless or ended_before(scans):
         error = None
     several = any(name in run.marks for name in OF_SEVERAL)  # the others may go on, or wait
     past = error is not None and not several and long_past(scans)

@@ -122,3 +122,28 @@ def test_a_compiler_that_windows_lacks_is_not_said_to_be_deepspeeds() -> None:
 def test_memory_that_rust_does_not_get() -> None:
     lines = "memory allocation of memory allocation of 20971522097152 bytes failed\n bytes failed\n"
     assert said("[INFO] loading\n" + lines) == "host-oom-killed"
+
+
+def test_an_import_that_failed_in_the_first_lines_is_an_earlier_start() -> None:
+    failed = (
+        "nohup: ignoring input\nTraceback (most recent call last):\n"
+        '  File "search.py", line 2, in <module>\n    import sys, pathlib\n'
+        "ImportError: No module named pathlib\n"
+    )
+    trials = "".join(f"trial {n} reached -15.{n}\n" for n in range(60))
+    assert said(failed + trials) == "clean"
+    assert said(failed + "trial 1 reached -15.1\n") != "clean"
+    assert said(trials[:900] + failed + trials) != "clean"
+
+
+def test_a_check_in_native_code_that_failed_ended_the_process() -> None:
+    check = (
+        "F0000 00:00:1750170647.707742 1097242 event_mgr.cc:226] Unexpected Event status: 1\n"
+        "*** Check failure stack trace: ***\n"
+    )
+    calls = "".join(f"    @     0x7efd8799b1{n}  pool::Loop{n}()\n" for n in range(10, 22))
+    assert said("step 1 loss 2.1\n" + check + calls) == "native-crash"
+
+
+def test_a_parser_that_does_not_say_which_arguments_it_rejects() -> None:
+    assert said(USAGE + "train.py: error: unrecognized arguments:  \n") == "script-option-refused"

@@ -296,16 +296,6 @@ SIGNATURES = (
         echo=True,
     ),
     Signature(
-        pattern=r"\bProcessExitedException: process \d{1,6} terminated with signal SIGABRT",
-        source="torch 1.3-2.13 multiprocessing/spawn.py",
-        examples=(
-            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGABRT",
-        ),
-        not_examples=("ProcessExitedException: process terminated with signal SIGABRT",),
-        level=Level.WEAK,
-        echo=True,
-    ),
-    Signature(
         pattern=r": line \d+: +\d+ Aborted +(?:\(core dumped\)|\S)|^Aborted +\(core dumped\)",
         source="bash 4.0-5.3 jobs.c; the words are glibc's strsignal",
         examples=(
@@ -367,21 +357,6 @@ SIGNATURES = (
         ),
         not_examples=("exit code -10737418190", "after 3221225477 steps"),
         level=Level.LIKELY,
-        masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
-    ),
-    Signature(
-        pattern=r"\bProcessExitedException: process \d{1,6} terminated with (?:signal SIG(?:SEGV|BUS|ILL|FPE)|exit code 322122(?:5477|6505|5501|5620|5725|6356))\b",
-        source="torch 1.3-2.13 multiprocessing/spawn.py",
-        message="A process that the script spawned crashed in native code",
-        examples=(
-            "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGSEGV",
-            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with exit code 3221225620",
-        ),
-        not_examples=(
-            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with exit code 1",
-            "torch.multiprocessing.spawn.ProcessExitedException: process 0 terminated with signal SIGTERM",
-        ),
-        level=Level.STRONG,
         masks=("rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(

@@ -214,7 +214,6 @@ SIGNATURES = (
         examples=("/usr/bin/which: no c++ in (/opt/env/bin:/usr/bin)",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
-        not_near=("cl.exe",),
     ),
     Signature(
         pattern=r"Error checking compiler version for (?:c|g|clang)\+\+",
@@ -226,7 +225,6 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
-        not_near=("cl.exe",),
     ),
     Signature(
         pattern=r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found|No such file)",

@@ -48,6 +48,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._util import cuda_works, driver_loaded, listed, variable
 from dsdoctor_checks._where import this_container
 
+from ..cluster._slurm import gpus_of_node, in_job  # noqa: TID252  # families of one pack share it
 from ._container_start import gpus_are_passed_on
 
 CONDITION = Condition("docker-gpu-runtime-missing", id="DSD1150", scope=Scope.NODE, since="0.1")
@@ -113,7 +114,7 @@ def runtime_hands_gpus_over(
     tried = isinstance(live, TorchLive) and live.cuda_ok is False
     # somebody passed the devices on, but not the libraries: Apptainer without `--nv` and enroot without
     # its hook do that, and device plugins whose container has no runtime that adds them
-    asked = asked or (bool(nodes) and tried)
+    asked = asked or (bool(nodes) and tried) or _given_by_slurm(env)
     if not loaded or not asked or (nodes and libcuda):
         yield ok(**evidence)
         return
@@ -139,6 +140,14 @@ def runtime_hands_gpus_over(
         hint=_START.get(os.container, "start it with NVIDIA's runtime"),
         **evidence,
     )
+
+
+def _given_by_slurm(env: Environment | Missing) -> bool:
+    """Whether a Slurm job that has GPUs on this node started the container."""
+    if isinstance(env, Missing) or not in_job(env):
+        return False
+    given = gpus_of_node(env)
+    return given is not None and given[0] > 0
 
 
 #: Where the device plugins of GKE and of old NVIDIA runtimes mount the driver's files.

@@ -32,6 +32,7 @@ POD = OsInfo(
 WSL = OsInfo(
     system="Linux", release="5.15-microsoft-standard-WSL2", machine="x86_64", hostname="w", wsl=True
 )
+ENROOT = msgspec.structs.replace(DOCKER, container="enroot")
 #: /proc/driver/nvidia of the host can be read in a container to which nothing was handed over.
 BARE = NvidiaKernel(module_version="580.95.05", modules=("nvidia",), pci=kernel().pci)
 
@@ -96,6 +97,33 @@ BARE = NvidiaKernel(module_version="580.95.05", modules=("nvidia",), pci=kernel(
             ANY,
             "fail",
             id="a pod was given a GPU that the runtime did not bring in",
+        ),
+        pytest.param(
+            ENROOT,
+            BARE,
+            {"SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "1"},
+            ABSENT,
+            ANY,
+            "warn",
+            id="Slurm gave the job a GPU, which its container does not have",
+        ),
+        pytest.param(
+            ENROOT,
+            BARE,
+            {"SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "0"},
+            ABSENT,
+            ANY,
+            "ok",
+            id="Slurm gave the job no GPU",
+        ),
+        pytest.param(
+            ENROOT,
+            kernel(),
+            {"SLURM_JOB_ID": "7", "SLURM_GPUS_ON_NODE": "1"},
+            libcuda(),
+            ANY,
+            "ok",
+            id="Slurm gave the job a GPU, and enroot passed it on",
         ),
         pytest.param(
             DOCKER, kernel(), {}, ABSENT, WANTS, "fail", id="device nodes without libcuda"

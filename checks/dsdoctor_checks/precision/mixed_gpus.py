@@ -85,12 +85,13 @@ def gpus_are_alike(
         "memory_percent": limits.memory_percent,
         "count": len(used),
     }
+    which = "of this run" if _is_asked(run) else "that a launch uses by default"
     if len(names) > 1 or len(capabilities) > 1:
         what = f"are {listed(names)}" if len(names) > 1 else "differ in capability"
-        text = f"the {len(used)} GPUs of this run {what}, but should be identical"
+        text = f"the {len(used)} GPUs {which} {what}, but should be identical"
     elif uneven:
         text = (
-            f"the {len(used)} GPUs of this run have {smallest} to {largest} MiB,"
+            f"the {len(used)} GPUs {which} have {smallest} to {largest} MiB,"
             " but should all have the same"
         )
     else:
@@ -110,5 +111,9 @@ def _is_run_shown(run: RunNeeds, deepspeed: DeepSpeedInstall | Missing) -> bool:
     A workstation has a second card for its display, and what people paste about a program for one GPU
     lists both. On the machine itself, DeepSpeed is always looked for.
     """
-    asked = run.command or run.gpus or run.visible_devices or run.device_count
-    return bool(asked) or not (isinstance(deepspeed, Missing) and deepspeed.why is Why.NOT_ASKED)
+    asked = _is_asked(run)
+    return asked or not (isinstance(deepspeed, Missing) and deepspeed.why is Why.NOT_ASKED)
+
+
+def _is_asked(run: RunNeeds) -> bool:
+    return bool(run.command or run.gpus or run.visible_devices or run.device_count)

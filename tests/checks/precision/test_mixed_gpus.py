@@ -59,6 +59,18 @@ def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
     assert judge(CHECK, **facts).statuses == expected
 
 
+def test_a_run_that_nobody_named_is_not_called_this_run() -> None:
+    facts = {
+        "gpus": m.gpus("A100", "V100"),
+        "deep_speed_install": m.DEEPSPEED,
+        "environment": m.NO_ENV,
+    }
+    (found,) = judge(CHECK, **facts).findings
+    assert found.message.startswith("the 2 GPUs that a launch uses by default are ")
+    (found,) = judge(CHECK, **facts, run_needs=RunNeeds(gpus=("0", "1"))).findings
+    assert found.message.startswith("the 2 GPUs of this run are ")
+
+
 CARDS = (
     "PyTorch version: 2.1.0\nIs debug build: False\nCUDA used to build PyTorch: 12.1\n\n"
     "GPU models and configuration:\nGPU 0: NVIDIA A40\nGPU 1: NVIDIA L40\n\n"

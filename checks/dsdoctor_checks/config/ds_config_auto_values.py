@@ -324,17 +324,10 @@ SIGNATURES = (
 
 TRACEBACK_RULES = (
     TracebackRule(
-        file="transformers/integrations/deepspeed.py",
+        file="/deepspeed.py",  # `transformers/deepspeed.py` before 4.33; the function is in no other
         function="trainer_config_finalize",
         kinds=("AttributeError",),
-        source="transformers 4.33-5 integrations/deepspeed.py",
+        source="transformers 4.12-4.32 deepspeed.py, 4.33-5 integrations/deepspeed.py",
         example='Traceback (most recent call last):\n  File "/env/lib/python3.11/site-packages/transformers/integrations/deepspeed.py", line 7, in trainer_config_finalize\nAttributeError: x',
-    ),
-    TracebackRule(
-        file="transformers/deepspeed.py",
-        function="trainer_config_finalize",
-        kinds=("AttributeError",),
-        source="transformers 4.12-4.32 deepspeed.py",
-        example='Traceback (most recent call last):\n  File "/env/lib/python3.8/site-packages/transformers/deepspeed.py", line 7, in trainer_config_finalize\nAttributeError: x',
     ),
 )

@@ -60,7 +60,7 @@ def test_verdict(facts: dict[str, Any], expected: list[str]) -> None:
 
 
 def test_a_run_that_nobody_named_is_not_called_this_run() -> None:
-    facts = {
+    facts: dict[str, Any] = {
         "gpus": m.gpus("A100", "V100"),
         "deep_speed_install": m.DEEPSPEED,
         "environment": m.NO_ENV,

@@ -40,6 +40,7 @@ from dsdoctor.logs.recovered import (
 )
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
 from dsdoctor.logs.starts import began_again, refused_start
+from dsdoctor.logs.warning_lines import tries_again
 from dsdoctor.model.condition import Level
 from dsdoctor.model.diagnosis import (
     Attempt,
@@ -261,11 +262,12 @@ def _only_hints(choice: Choice) -> bool:
 def _shows_nothing_else(choice: Choice, scans: Sequence[Scan]) -> bool:
     """Whether the only log consists of such echoes and of the calls below them.
 
-    Somebody cut them out of a longer log because of the failure.
+    Somebody cut them out of a longer log because of the failure. What is tried again is none.
     """
-    if len(scans) != 1:
+    hits = [hit for one in choice.ranked for hit in one.hits]
+    if len(scans) != 1 or any(tries_again(hit.text) for hit in hits):
         return False
-    shown = {hit.line for one in choice.ranked for hit in one.hits}
+    shown = {hit.line for hit in hits}
     return 1 in shown and all(
         number in shown or is_of_native_stack(text) for number, text in scans[0].tail
     )

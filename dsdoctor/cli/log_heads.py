@@ -22,13 +22,19 @@ MOST_BLOCKS = 64
 
 
 def decoded(name: str, data: bytes) -> str:
-    """The text of a log in any encoding and compression that `logs` reads."""
+    """The first MOST_BYTES of a log in any encoding and compression that `logs` reads."""
+    return beginning(name, data)[0]
+
+
+def beginning(name: str, data: bytes) -> tuple[str, bool]:
+    """The same, and whether that is all of it."""
     blocks = reader.blocks(reader.Source(name=name, data=data))
     try:
         text = _first(blocks)
+        whole = len(text) < MOST_BYTES or next(iter(blocks), None) is None
     except reader.ReadError as error:
         raise UsageError(str(error)) from None
-    return reader.decode(text)
+    return reader.decode(text), whole
 
 
 def _first(blocks: Iterable[bytes]) -> bytes:

@@ -19,7 +19,7 @@ from dsdoctor.model.report import Report
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.packs.registry import Registry, Unit
 from dsdoctor.paste.environment import environment_of
-from dsdoctor.paste.lines import Line, lines_of, with_bare_title
+from dsdoctor.paste.lines import MOST_LINES, Line, lines_of, with_bare_title
 from dsdoctor.paste.readers import TOOLS
 
 #: A cause below this confidence is a hint.
@@ -108,6 +108,21 @@ def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
     by_title = logs.diagnose([logs.Source(name=name, data="\n".join(texts).encode())], known)
     shown = by_title.causes[0].evidence if by_title.causes else ()
     return by_title if any(line.line == number for line in shown) else found
+
+
+def of_a_log(name: str, data: bytes, text: str, known: logs.Knowledge) -> Diagnosis:
+    """The diagnosis of a log that is longer than any issue: all of it, in which nothing is quoted.
+
+    Args:
+        name: its file, for messages.
+        data: its content.
+        text: its beginning, which is searched for the output of environment tools.
+        known: signatures.
+    """
+    found = logs.diagnose([logs.Source(name=name, data=data)], known)
+    last = min(text.count("\n"), MOST_LINES)
+    unread = f"the output of environment tools below line {last}"
+    return msgspec.structs.replace(found, left_out=(*(found.left_out or ()), unread))
 
 
 def _without_environment(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis | None:

@@ -27,3 +27,17 @@ def test_an_issue_that_shows_nothing_is_not_clean(tmp_path: Path, text: str, beg
     done = dsdoctor("triage", "issue.md", env=clean_environment(tmp_path), cwd=tmp_path)
     assert done.out.startswith(begins)
     assert done.status == (1 if begins.startswith("CAUSE") else 3)
+
+
+def test_a_log_that_is_longer_than_any_issue_is_read_to_its_end(tmp_path: Path) -> None:
+    steps = "".join(
+        f"2026-11-30 12:00:01,1 INFO train: step {n} loss 2.0 lr 1e-4\n" for n in range(90_000)
+    )
+    end = (
+        "Traceback (most recent call last):\n  File \"t.py\", line 3, in <module>\nKeyError: 'x'\n"
+    )
+    (tmp_path / "train.log").write_text(PASTE + steps + end)
+    done = dsdoctor("triage", "train.log", env=clean_environment(tmp_path), cwd=tmp_path)
+    assert done.out.startswith("USER CODE  the first exception is the script's own: KeyError: 'x'")
+    assert "not read: the output of environment tools below line " in done.out
+    assert "ds_report" not in done.out.rpartition("ask for")[2]  # its output is at the beginning

@@ -196,12 +196,12 @@ UNREADABLE = frozenset(
         "ParserError", "ScannerError", "UnicodeDecodeError", "UnidentifiedImageError",
     },
 )  # fmt: skip
-#: Functions of transformers (4.0-5.3) that only prepare what the script passes: what they reject is
-#: its texts, its columns, or a tokenizer that it did not set up for them.
+#: Functions of transformers (4.0-5.3) and datasets (1.2-5.2) that only prepare what the script
+#: passes: what they reject is its texts, columns or examples, or a tokenizer not set up for them.
 PREPARING = lazy(
     r"(?:^|/)transformers/(?:data/data_collator\.py (?!__)\w+|tokenization_utils_base\.py (?:"
     r"__call__|_call_one|_get_padding_truncation_strategies|_?pad|apply_chat_template|as_tensor"
-    r"|convert_to_tensors|truncate_sequences))$"
+    r"|convert_to_tensors|truncate_sequences))$|(?:^|/)datasets/arrow_writer\.py finalize$"
 )
 #: The modules of datasets (1.2-5.2) that read files of the user's.
 READERS = "/datasets/packaged_modules/"
@@ -259,7 +259,7 @@ def _rejects_data(error: Error) -> bool:
     raiser = raiser_of(error.frames)
     return (
         raiser is not None
-        and error.type in {"TypeError", "ValueError"}
+        and error.type in {"SchemaInferenceError", "TypeError", "ValueError"}
         and not PYTHONS_WORDS.search(error.message)
         and prepares_data(raiser.file, raiser.function)
     )

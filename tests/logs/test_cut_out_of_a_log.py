@@ -147,3 +147,19 @@ def test_a_check_in_native_code_that_failed_ended_the_process() -> None:
 
 def test_a_parser_that_does_not_say_which_arguments_it_rejects() -> None:
     assert said(USAGE + "train.py: error: unrecognized arguments:  \n") == "script-option-refused"
+
+
+def test_a_data_set_without_examples_is_the_scripts_own() -> None:
+    trace = (
+        "Traceback (most recent call last):\n"
+        '  File "/home/me/main.py", line 30, in main\n    data = load_dataset("json", data_files=f)\n'
+        f'  File "{SITE}/datasets/builder.py", line 1949, in _prepare_split_single\n'
+        "    num_examples, num_bytes = writer.finalize()\n"
+        f'  File "{SITE}/datasets/arrow_writer.py", line 598, in {{}}\n    raise X()\n'
+        "datasets.arrow_writer.SchemaInferenceError: Please pass `features` or at least one example"
+        " when writing data\n"
+    )
+    found = read(trace.format("finalize"))
+    assert found.outcome is Outcome.USER_CODE
+    assert "about the script's data" in found.summary
+    assert said(trace.format("write_table")) == "unrecognised"

@@ -155,3 +155,14 @@ def test_ipython_prints_a_colon_below_ctrl_c() -> None:
     )
     assert said(broken + cell) == "interrupted-by-user"
     assert said(STEPS + cell) == "interrupted-by-user"
+
+
+def test_ctrl_c_reaches_pdsh_which_starts_the_ranks_of_other_nodes() -> None:
+    steps = "".join(f"n3:  iteration {n}/ 200000 | lm loss: 9.9\n" for n in range(9))
+    end = (
+        "pdsh@n5: interrupt (one more within 1 sec to abort)\n"
+        "pdsh@n5:  (^Z within 1 sec to cancel pending threads)\npdsh@n5: n7: command in progress\n"
+        "sending SIGTERM to ssh n7\nsending signal 15 to n7 [ssh] pid 52543\n"
+    )
+    assert said(steps + end + "pdsh@n5: interrupt, aborting.\n") == "interrupted-by-user"
+    assert said(steps + "pdsh@n5: n7: ssh exited with exit code 1\n") != "interrupted-by-user"

@@ -69,6 +69,20 @@ SIGNATURES = (
         masks=("rank-killed", "host-oom-killed"),
     ),
     Signature(
+        # what DeepSpeed starts on several nodes prints no traceback of the ranks that it ends
+        pattern=r"^pdsh@\S{1,253}: interrupt(?:, aborting\.| \(one more within 1 sec to abort\))",
+        source="pdsh 2.18-2.36 src/pdsh/dsh.c",
+        examples=(
+            "pdsh@node01: interrupt (one more within 1 sec to abort)",
+            "pdsh@node01: interrupt, aborting.",
+        ),
+        not_examples=(
+            "pdsh@node01: interrupt, aborting",
+            "pdsh@node01: interrupt (one more within 1 sec)",
+        ),
+        masks=("rank-killed", "host-oom-killed"),
+    ),
+    Signature(
         pattern=r"srun: sending Ctrl-C to (?:StepId=|job |step )\d",
         source="slurm 2-25.05 src/srun",
         examples=(

@@ -126,7 +126,7 @@ def test_what_is_raised_as_an_alias_of_oserror_has_an_answer(name: str) -> None:
     )
     found = diagnose([Source("log", data=text.encode())], KNOWN)
     assert found.explained is not None
-    assert "MPI launcher" in found.explained.text
+    assert "`mpirun` of MPICH" in found.explained.text
 
 
 def test_deepspeed_is_answered() -> None:

@@ -77,8 +77,8 @@ SIGNATURES = (
             "pdsh@node01: interrupt, aborting.",
         ),
         not_examples=(
-            "pdsh@node01: interrupt, aborting",
-            "pdsh@node01: interrupt (one more within 1 sec)",
+            "it says: pdsh@n1: interrupt, aborting.",
+            "it says: pdsh@n1: interrupt (one more within 1 sec to abort)",
         ),
         masks=("rank-killed", "host-oom-killed"),
     ),

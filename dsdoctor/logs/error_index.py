@@ -42,6 +42,8 @@ VALIDATION = lazy(r"\b(?P<kind>Assertion failed|Value error), (?P<message>.+?)(?
 LABELS = ".labels"
 #: What a label has between its sentence and its hint.
 HINT = " => "
+#: How an entry is rated that the same function of the same file raises; another of the file: 1.
+SAME = 2
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -306,16 +308,27 @@ class ErrorIndex:
     @staticmethod
     def _rate(entry: Entry, place: tuple[str, str]) -> tuple[int, int]:
         same_file = entry.file == place[0]
-        return (entry.words, same_file + (same_file and entry.function == place[1]))
+        return (entry.words, SAME if same_file and entry.function == place[1] else int(same_file))
 
     def _best(self, rated: Sequence[tuple[tuple[int, int], Entry]]) -> Match | None:
-        """The best entry; without a label if equally good entries have different ones."""
+        """The best entry; without a label if equally good entries have different ones.
+
+        A function that puts a message together from several sentences has an entry for each: one
+        without a label gives way to the others of that function.
+        """
         if not rated:
             return None
-        top = max(rate for rate, _ in rated)
-        best = [self.answer(entry) for rate, entry in rated if rate == top]
+        best = self._top(rated)
+        if best[0].label is None and (
+            labeled := [one for one in rated if one[0][1] == SAME and self.answer(one[1]).label]
+        ):
+            best = self._top(labeled)
         labels = {match.label for match in best}
         return best[0] if len(labels) == 1 else Match(best[0].entry, None)
+
+    def _top(self, rated: Sequence[tuple[tuple[int, int], Entry]]) -> list[Match]:
+        top = max(rate for rate, _ in rated)
+        return [self.answer(entry) for rate, entry in rated if rate == top]
 
     def _matches(self, text: str) -> Iterator[Entry]:
         there = chunks_of(text)

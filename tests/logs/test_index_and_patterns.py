@@ -113,3 +113,20 @@ def test_fp16_without_a_gpu_may_be_meant(devices: str) -> None:
     (cause, *_) = found.causes
     assert cause.condition == "no-gpu-visible"
     assert "set `fp16` and `fp16_full_eval` to false" in cause.hint
+
+
+def test_a_sentence_without_an_answer_gives_way_to_the_others_of_its_function() -> None:
+    """`load_sharded_checkpoint` puts its message together from three."""
+    trace = (
+        'Traceback (most recent call last):\n  File "/home/me/train.py", line 9, in main\n    go()\n'
+        '  File "/x/site-packages/{0}", line 7, in {1}\n    raise\n'
+        "RuntimeError: Error(s) in loading state_dict for LlamaForCausalLM\n"
+        'Missing key(s): "lm_head.weight".\n'
+    )
+    place = ("transformers/trainer_utils.py", "load_sharded_checkpoint")
+    found = diagnose([Source(name="log", data=trace.format(*place).encode())], KNOWN)
+    assert [cause.condition for cause in found.causes] == ["checkpoint-mismatch"]
+    other = diagnose(
+        [Source(name="log", data=trace.format(place[0], "nested_cpu").encode())], KNOWN
+    )
+    assert not other.causes

@@ -21,13 +21,8 @@ MOST_BYTES = 4 << 20
 MOST_BLOCKS = 64
 
 
-def decoded(name: str, data: bytes) -> str:
-    """The first MOST_BYTES of a log in any encoding and compression that `logs` reads."""
-    return beginning(name, data)[0]
-
-
 def beginning(name: str, data: bytes) -> tuple[str, bool]:
-    """The same, and whether that is all of it."""
+    """The first MOST_BYTES of a log in any encoding that `logs` reads, and whether that is all."""
     blocks = reader.blocks(reader.Source(name=name, data=data))
     try:
         text = _first(blocks)
@@ -69,7 +64,7 @@ def heads(
             kept.append(source)
             if source.name in wanted:
                 head = _head(source.path)
-        text = decoded(source.name, head) if head else ""
+        text = beginning(source.name, head)[0] if head else ""
         if may_state(text):
             texts.append(text)
     return kept, texts

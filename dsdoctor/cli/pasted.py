@@ -9,7 +9,7 @@ import msgspec
 
 from dsdoctor import logs, reading, report_head
 from dsdoctor.cli import common
-from dsdoctor.cli.log_heads import decoded
+from dsdoctor.cli.log_heads import beginning
 from dsdoctor.errors import UsageError
 from dsdoctor.judge import judge
 from dsdoctor.model.decode import DecodeError
@@ -85,7 +85,21 @@ def read(path: str, registry: Registry) -> Paste:
         raise UsageError(f"`{path}` cannot be read: {error.strerror}; {EXPECTED}") from None
     except DecodeError as error:
         raise UsageError(f"`{path}` cannot be read: {error}; {EXPECTED}") from None
-    return Paste(path=path, text=decoded(path, data), registry=registry)
+    text, whole = beginning(path, data)
+    if last := last_read(text, whole=whole):
+        common.warn(f"`{path}` is read down to line {last}; pass what is below it as another file")
+    return Paste(path=path, text=text, registry=registry)
+
+
+def last_read(text: str, *, whole: bool) -> int:
+    """The last line that is searched for the output of environment tools; 0 if all are.
+
+    Args:
+        text: the beginning of a text.
+        whole: whether that is all of it.
+    """
+    lines = text.count("\n")
+    return 0 if whole and lines <= MOST_LINES else min(lines, MOST_LINES)
 
 
 def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
@@ -110,17 +124,16 @@ def diagnosed(name: str, lines: list[Line], known: logs.Knowledge) -> Diagnosis:
     return by_title if any(line.line == number for line in shown) else found
 
 
-def of_a_log(name: str, data: bytes, text: str, known: logs.Knowledge) -> Diagnosis:
+def of_a_log(name: str, data: bytes, last: int, known: logs.Knowledge) -> Diagnosis:
     """The diagnosis of a log that is longer than any issue: all of it, in which nothing is quoted.
 
     Args:
         name: its file, for messages.
         data: its content.
-        text: its beginning, which is searched for the output of environment tools.
+        last: the last line that is searched for the output of environment tools.
         known: signatures.
     """
     found = logs.diagnose([logs.Source(name=name, data=data)], known)
-    last = min(text.count("\n"), MOST_LINES)
     unread = f"the output of environment tools below line {last}"
     return msgspec.structs.replace(found, left_out=(*(found.left_out or ()), unread))
 

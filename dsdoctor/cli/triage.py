@@ -16,7 +16,7 @@ from dsdoctor.model.decode import DecodeError
 from dsdoctor.model.diagnosis import Diagnosis, exit_code
 from dsdoctor.model.report import Report
 from dsdoctor.paste.environment import environment_of
-from dsdoctor.paste.lines import MOST_LINES, lines_of
+from dsdoctor.paste.lines import lines_of
 from dsdoctor.report import diagnosis as report
 from dsdoctor.report.wrap import terminal_columns, wrap
 
@@ -64,10 +64,10 @@ def command(issue: str, *, form: str, checks_dir: tuple[str, ...], output: str |
         raise UsageError(f"`{issue}` cannot be read: {reason}; expected an issue's text") from None
     text, whole = log_heads.beginning(issue, data)
     known = logs.signatures_of(registry)
-    if whole and text.count("\n") <= MOST_LINES:
-        diagnosis = pasted.diagnosed(issue, lines_of(text), known)
+    if last := pasted.last_read(text, whole=whole):
+        diagnosis = pasted.of_a_log(issue, data, last, known)
     else:
-        diagnosis = pasted.of_a_log(issue, data, text, known)
+        diagnosis = pasted.diagnosed(issue, lines_of(text), known)
     diagnosis = pasted.with_environment(diagnosis, environment_of(text), registry)
     if form == "json":
         document = msgspec.json.format(msgspec.json.encode(diagnosis), indent=2).decode() + "\n"

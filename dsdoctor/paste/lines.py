@@ -25,8 +25,8 @@ _WIDE_COLON = re.compile(r"\s*：\s*")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
 #: No tool prints a longer line that a reader uses; conda's and lscpu's flags are shorter.
 LONGEST = 4000
-#: Lines of a text that are read, more than any issue has: GitHub's limit is 65,536 characters.
-MOST_LINES = 50_000
+#: Lines of a text that are read, far more than any issue has.
+MOST_LINES = 200_000
 
 
 class Line(NamedTuple):

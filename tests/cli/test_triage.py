@@ -42,3 +42,17 @@ def test_a_log_that_is_longer_than_any_issue_is_read_to_its_end(tmp_path: Path) 
     assert "not read: the output of environment tools below line " in done.out
     # the beginning states the release of torch
     assert "collect_env" not in done.out.rpartition("ask for")[2]
+
+
+def test_a_paste_that_is_too_long_is_not_read_in_part_without_a_word(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text(
+        PASTE + "".join(f"row {n} of a table\n" for n in range(300_000))
+    )
+    env = clean_environment(tmp_path)
+    done = dsdoctor("check", "--from-report", "long.txt", env=env, cwd=tmp_path)
+    assert "dsdoctor: `long.txt` is read down to line " in done.err
+    (tmp_path / "issue.txt").write_text(PASTE)
+    assert (
+        "is read down"
+        not in dsdoctor("check", "--from-report", "issue.txt", env=env, cwd=tmp_path).err
+    )

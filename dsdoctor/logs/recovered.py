@@ -227,11 +227,6 @@ def stopped_on_request(scans: Sequence[Scan]) -> bool:
     )
 
 
-#: Exceptions of an import, and the lines in which a log can only show its first one: `nohup` and a
-#: script write one or two above it.
-UNIMPORTED, FIRST_LINES = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError"}), 3
-
-
 def long_past(scans: Sequence[Scan]) -> bool:
     """Whether a log of one process goes on for long below all its exceptions.
 
@@ -247,6 +242,12 @@ def long_past(scans: Sequence[Scan]) -> bool:
         and all(error.rank is None for error in scan.errors)
         and scan.tail[-1][0] - last > ALIVE
     )
+
+
+#: Exceptions of an import, and the lines in which a log can only show its first one: `nohup` and a
+#: script write one or two above it.
+UNIMPORTED = frozenset({"ImportError", "ModuleNotFoundError", "SyntaxError"})
+FIRST_LINES = 3
 
 
 def ended_before(scans: Sequence[Scan]) -> bool:

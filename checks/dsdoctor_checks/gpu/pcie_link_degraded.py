@@ -3,7 +3,8 @@
 ## Why it matters
 Dirt, a bad riser or a badly seated card costs lanes. Copies to and from the host, which offload
 depends on, slow down in proportion. The link generation drops at idle to save power, so it is judged
-under load only: at 50% utilization or more, in a performance state from P0 to P2. A slot that is older than the card is only noted.
+under load only: at 50% utilization or more, in a performance state from P0 to P2. A slot that is older
+than the card is only noted.
 
 ## What to do
 Reseat the card or the riser, and check the slot's setting in the BIOS.

@@ -104,6 +104,17 @@ SIGNATURES = (
         examples=("Microsoft Visual C++ required",),
         not_examples=("Microsoft Visual C++ is fine",),
         level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
         near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
@@ -111,6 +122,17 @@ SIGNATURES = (
         source="Windows 10-11 cmd.exe",
         examples=("'cl' is not recognized",),
         level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
         near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
@@ -123,6 +145,17 @@ SIGNATURES = (
             "subprocess.CalledProcessError: Command '['/usr/bin/gcc', '/tmp/tmpab12/cuda_utils.c', '-O3', '-shared', '-fPIC', '-o', '/tmp/tmpab12/cuda_utils.so']' returned non-zero exit status 1.",
         ),
         level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
         near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
@@ -130,6 +163,17 @@ SIGNATURES = (
         source="python 3.3-3.14 Lib/subprocess.py, Objects/exceptions.c",
         examples=("No such file or directory: 'cl'",),
         level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
         near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
@@ -139,6 +183,17 @@ SIGNATURES = (
             "subprocess.CalledProcessError: Command '['where', 'cl']' returned non-zero exit status 1.",
         ),
         level=Level.CERTAIN,
+        requires=(
+            "Windows",
+            "win32",
+            ":\\",
+            "WinError",
+            "symbolic link privilege",
+            "libuv",
+            "cl.exe",
+            "Visual C++",
+            "'cl'",
+        ),
         near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(
@@ -483,6 +538,7 @@ SIGNATURES = (
             "jit-build-compiler-missing",
             "dependency-version-conflict",
         ),
+        requires=("Windows", "win32", ":\\", "WinError", ".exe"),
         near=("deepspeed", "DeepSpeed"),  # jit-build-compiler-missing, for others
     ),
     Signature(

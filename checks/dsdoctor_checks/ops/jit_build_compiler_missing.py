@@ -37,7 +37,7 @@ from dsdoctor.api import (
     skip,
 )
 
-from . import _msvc_signatures
+from . import _other_compiler_signatures
 from ._util import jit_ops, tool_unusable
 
 CONDITION = Condition(
@@ -94,7 +94,7 @@ def compiler_is_found(
 HINT = "install gcc and g++ (`build-essential`, `gcc-c++`), or set `CC` and `CXX`"
 
 SIGNATURES = (
-    *_msvc_signatures.SIGNATURES,
+    *_other_compiler_signatures.SIGNATURES,
     Signature(
         pattern=r"'which', 'c\+\+'",
         source="torch 1.0-1.13 utils/cpp_extension.py, python 3.5-3.14 Lib/subprocess.py",
@@ -214,6 +214,7 @@ SIGNATURES = (
         examples=("/usr/bin/which: no c++ in (/opt/env/bin:/usr/bin)",),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
     ),
     Signature(
         pattern=r"Error checking compiler version for (?:c|g|clang)\+\+",
@@ -225,6 +226,7 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        not_near=("cl.exe",),
     ),
     Signature(
         pattern=r"(?:^|/|\s)(?:ba)?sh: (?:\d+: |line \d+: )?\S*(?:g\+\+|gcc|c\+\+|clang|-cc)\S*: (?:not found|No such file)",
@@ -372,18 +374,6 @@ SIGNATURES = (
         ),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
-    ),
-    Signature(
-        pattern=r"^\s*error: linker `(?:cc|gcc|x86_64-linux-gnu-gcc)` not found",
-        source="rustc 1.20-1.90 rustc_codegen_ssa/back/link.rs",
-        message="Rust finds no C compiler to link with",
-        examples=(
-            "error: linker `cc` not found",
-            "error: linker `gcc` not found",
-            "error: linker `x86_64-linux-gnu-gcc` not found",
-        ),
-        not_examples=("not the error: linker `cc` not found",),
-        level=Level.STRONG,
     ),
 )
 

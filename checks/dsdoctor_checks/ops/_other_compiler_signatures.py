@@ -1,4 +1,4 @@
-"""Messages of builds on Windows that find no compiler, for `jit-build-compiler-missing`."""
+"""Messages of `jit-build-compiler-missing` on the compilers of Windows and Rust."""
 
 from __future__ import annotations
 
@@ -40,5 +40,17 @@ SIGNATURES = (
         fixes=(),
         masks=_VICTIMS,
         not_near=("deepspeed", "DeepSpeed"),
+    ),
+    Signature(
+        pattern=r"^\s*error: linker `(?:cc|gcc|x86_64-linux-gnu-gcc)` not found",
+        source="rustc 1.20-1.90 rustc_codegen_ssa/back/link.rs",
+        message="Rust finds no C compiler to link with",
+        examples=(
+            "error: linker `cc` not found",
+            "error: linker `gcc` not found",
+            "error: linker `x86_64-linux-gnu-gcc` not found",
+        ),
+        not_examples=("not the error: linker `cc` not found",),
+        level=Level.STRONG,
     ),
 )

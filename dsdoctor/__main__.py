@@ -18,7 +18,7 @@ def _dies_of_ctrl_c() -> bool:
         Whether the disposition of SIGINT was changed.
     """
     name = os.path.basename(sys.argv[0]) if sys.argv else ""  # noqa: PTH119
-    is_program = __name__ == "__main__" or name == "dsdoctor"
+    is_program = __name__ == "__main__" or name in ("dsdoctor", "dsdoctor-python")
     if not is_program or _signal.getsignal(_signal.SIGINT) is not _signal.default_int_handler:
         return False
     _signal.signal(_signal.SIGINT, _signal.SIG_DFL)

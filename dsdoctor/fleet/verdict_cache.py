@@ -24,7 +24,9 @@ F = TypeVar("F", bound=Fact)
 UNLIKE: frozenset[type[Fact]] = frozenset({Gpus, OsInfo, Resources, FleetNode})
 #: Facts that the engine reads in addition to those of the check.
 _ALWAYS = (RunNeeds, NvidiaKernel)
-_REMEMBERED = 4096
+#: Sets of values for one path, so that nodes that all differ (or lie) cannot fill the memory.
+_REMEMBERED = 512
+_NUMBERED = 32_768
 #: Maximum paths through a check, each with its own set of values; healthy nodes take one.
 _WAYS = 8
 #: After this many misses, and more misses than hits, a check that reads differing values is no
@@ -91,7 +93,7 @@ class _Numbers:
     def of(self, content: Hashable) -> int:
         number = self._known.get(content)
         if number is None:
-            if len(self._known) >= _REMEMBERED * 8:
+            if len(self._known) >= _NUMBERED:
                 self._known.clear()
             number = self._known[content] = next(self._next)
         return number

@@ -103,9 +103,11 @@ _SAID = lazy(r"[\W\d]{0,20}(?:raise |(?:\w+\.){0,8}\w*(?:Error|Exception|Warning
 _LISTED = lazy(
     r"\s*(?:[-*•]|\d{1,2}[.)])\s+`{0,2}(?P<what>(?:\w+\.){0,8}\w*(?:Error|Exception): .+)"
 )
-#: An item of a list that defines a word in a sentence.
+#: An item of a list that defines a word in a sentence; not a weight, as transformers lists them
+#: (`- lm_head.weight: found shape ...`).
 _DEFINES = lazy(
-    r"\s*(?:[-*•+]|\d{1,2}[.)])\s+[`*]{0,3}[A-Za-z][^:]{1,120}:[`*]{0,3}\s+(?P<what>.+)"
+    r"\s*(?:[-*•+]|\d{1,2}[.)])\s+(?!\w{1,60}(?:\.\w{1,60}){1,12}:)[`*]{0,3}[A-Za-z][^:]{1,120}:"
+    r"[`*]{0,3}\s+(?P<what>.+)"
 )
 #: Words for a failure, in a sentence about one.
 _FAILURE = lazy(

@@ -27,6 +27,8 @@ CELL = lazy(
     r"(?:, line (?P<line>\d{1,9}))?"
     r"(?:,? in (?P<function>[\w.<>]{1,120}))?"
 )
+#: The first part of a frame's line that a terminal broke within the file, or before its line.
+OPEN = lazy(r'^\s{0,8}File "(?:[^"]{1,400}|[^"]{1,400}",?(?: l?i?n?e?)?)$')
 #: The rest of a frame's line that a terminal broke after the file.
 REST = lazy(r"^\s{0,8}(?P<digits>\d{0,9}),? ?in (?P<function>[\w.<>]{1,120})\s*$")
 #: What rich draws around a line: before it, and after it.
@@ -82,16 +84,20 @@ def frames_of(lines: Iterable[str]) -> tuple[Frame, ...]:
     (Frame(file='/x/a.py', function='f', line=3), Frame(file='/x/b.py', function='g', line=7))
     >>> frames_of(['  File "/x/a.py", line 59', "9, in builder"])
     (Frame(file='/x/a.py', function='builder', line=599),)
+    >>> frames_of(['  File "/x/lib/pyt', 'hon3/a.py", line 3, in _call', "_impl"])
+    (Frame(file='/x/lib/python3/a.py', function='_call', line=3),)
     >>> frames_of(["│ /x/b.py      │", "│ :7 in g      │"])
     (Frame(file='/x/b.py', function='g', line=7),)
     """
     found: list[Frame] = []
-    head = ""
+    head = part = ""
     for line in lines:
         if any(text in line for text in HEADS):
-            found, head = [], ""
+            found, head, part = [], "", ""
             continue
-        match = PLAIN.search(line)
+        match = PLAIN.search(part + line)
+        part = (part + line).rstrip("\r\n") if match is None else ""
+        part = part if part and OPEN.match(part) else ""
         if match is None and " in " in line and (".py" in line or head.endswith(".py")):
             inner = _unboxed(line)
             match = OTHER.search(head + inner if head else inner)

@@ -11,9 +11,10 @@ from dsdoctor.logs.echoes import ATTRIBUTES, is_echo
 from dsdoctor.logs.errors import PYTHONS_WORDS, Error
 from dsdoctor.logs.frames import frames_of
 from dsdoctor.logs.importing import is_importing
+from dsdoctor.logs.outside import OUTSIDE, OUTSIDE_TEXT, SERVICE
 from dsdoctor.logs.own_advice import WHILE_IMPORTED
 from dsdoctor.logs.own_files import closed_itself
-from dsdoctor.logs.plain_errors import DEVICE_ASSERT, NATIVE_ASSERT
+from dsdoctor.logs.plain_errors import DEVICE_ASSERT
 from dsdoctor.logs.products import (
     ENTRY_POINT,
     STACK,
@@ -31,34 +32,6 @@ OWN_MISTAKE = lazy(
     r"|Repo id must (?:be in the form|use alphanumeric)|Incorrect path_or_model_id"
     rf"|{WHILE_IMPORTED}",
 )
-#: Exceptions that are never the script's fault: of the machine, network, disk or accelerator.
-FOREIGN = frozenset(
-    {
-        "AcceleratorError", "BlockingIOError", "BrokenPipeError", "ChildFailedError",
-        "ConnectionError", "ConnectionRefusedError", "ConnectionResetError", "DistBackendError",
-        "DistError", "DistNetworkError", "DistStoreError", "GatedRepoError", "HTTPError",
-        "HfHubHTTPError", "MemoryError", "NotADirectoryError", "OSError", "PermissionError",
-        "ProcessExitedException", "RendezvousConnectionError", "RendezvousError",
-        "RendezvousTimeoutError", "RepositoryNotFoundError", "SubprocessError", "TimeoutError",
-        "TimeoutExpired", "CalledProcessError", "KeyboardInterrupt", "OutOfMemoryError",
-        "SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "LocalEntryNotFoundError",
-        "IOError", "SSLError", "InternalTorchDynamoError", "BackendCompilerFailed", NATIVE_ASSERT,
-        "ArrowMemoryError", "TerminatedWorkerError", "BrokenProcessPool",
-        "CellTimeoutError", "DeadKernelError",  # nbclient 0.2-0.10, of a notebook's kernel
-        "SSLCertVerificationError", "gaierror", "URLError", "ReadTimeout", "ConnectTimeout",
-        "ReadTimeoutError", "ConnectTimeoutError", "NewConnectionError", "MaxRetryError",
-        "ProxyError", "RemoteDisconnected", "XlaRuntimeError", "JaxRuntimeError",
-        "IncompleteRead", "ChunkedEncodingError", "Py4JJavaError",
-        # what conda (4.3-25 exceptions.py) and gsutil report of their own work
-        "AccessDeniedException", "CommandException",
-        "CondaEnvException", "CondaError", "CondaHTTPError", "CondaSSLError",
-        "CondaValueError", "CondaVerificationError", "DirectoryNotACondaEnvironmentError",
-        "EnvironmentLocationNotFound", "EnvironmentNotWritableError", "InvalidArchiveError",
-        "LibMambaUnsatisfiableError", "NoWritableEnvsDirError", "PackagesNotFoundError",
-        "ResolvePackageNotFound", "SpecsConfigurationConflictError", "UnavailableInvalidChannel",
-        "UnsatisfiableError",
-    },
-)  # fmt: skip
 #: Exceptions that products raise both to reject a request and to report an internal failure; a
 #: bare `Exception` without frames may be anybody's.
 REFUSALS = frozenset(
@@ -74,6 +47,7 @@ OWN_TENSORS = lazy(
     r"|to have \d+ channels, but got \d|Expected more than 1 value per channel"
     r"|is invalid for input of size \d|view size is not compatible with|to match target batch_size"
     r"|stack expects each tensor to be equal size|expected sequence of length \d+ at dim \d"
+    r"|Trying to resize storage that is not resizable"
     r"|Boolean value of Tensor with more than one value|only one element tensors can be converted"
     r"|does not require grad\b|through the graph a second time|modified by an inplace operation"
     r"|implicitly created only for scalar outputs|leaf Variable that requires grad"
@@ -85,33 +59,6 @@ OWN_TYPES = lazy(
     r"^Expected tensor for argument #\d{1,2} '\w{1,40}' to have (?:scalar type |the same type|"
     r"one of the following scalar types)|^Input type \(.{1,60}\) and (?:bias|weight) type"
     r" \(.{1,60}\) should be the same|^\"_amp_\w{1,80}\" not implemented for 'BFloat16'"
-)
-FOREIGN_TEXT = lazy(
-    r"CUDA(?:[ _]driver)? error|cuda runtime error|NCCL|nccl|cuDNN|CUDNN|CUBLAS|CUSOLVER|HIP error"
-    r"|can't start new thread|Resource temporarily unavailable|driver|gloo/transport|HCCL|MPS "
-    r"|NPU (?:function )?error\b|\b40[134] (?:Client Error|Unauthorized|Forbidden)"
-    # openai 1.0-2.41 _base_client.py, from a server that the script uses; 400, 422: a bad request
-    r"|^\S{0,80}: Error code: (?:40[1-9]|429|5\d\d) - "
-    # names of status codes: NVIDIA's, AMD's, Cambricon's and Intel's libraries, MPI
-    r"|\b(?:CU[A-Z]{2,8}|CNNL|HIP[A-Z]{0,8}|MIOPEN|ROC[A-Z]{2,8}|UR|PI|ZE|MPI)_(?:STATUS|ERR|ERROR"
-    r"|RESULT)_|\b(?:miopen|rocblas|hipblas|hipfft|rocfft)_?[Ss]tatus"
-    r"|\b(?:MUSA|CNRT|CNNL|cuFFT|cu[Ss][Pp][Aa][Rr][Ss][Ee]|Triton|UR|XPU|SYCL|NRT|oneDNN)"
-    r" [Ee]rror\b"
-    # oneCCL 2021-2022, Habana's SynapseAI, DPC++, XLA, oneDNN 2-3
-    r"|\boneCCL: |\bsynStatus\b|Native API (?:failed|returns)|Bad StatusOr access: "
-    r"|could not (?:create|execute|construct) an? (?:engine|primitive|memory)"
-    # what Rust's standard library calls an error of the system, except a missing file; ONNX Runtime
-    # 1.0-1.23 (core/common/status.h) FAIL, RUNTIME_EXCEPTION and EP_FAIL
-    r"|\(os error (?!2\))\d{1,3}\)|\[ONNXRuntimeError\] : (?:1|6|11) :"
-    # checks of C++ code that name the status of the CUDA runtime
-    r"|\bcuda(?:Success|Error[A-Z]\w{1,60})\b"
-    # checks of C++ code with their place: ONNX 1.2-1.20, dmlc 0.3-0.5 (of DGL, XGBoost and TVM)
-    r"|^\w{1,60}: (?:\[\d\d:\d\d:\d\d\] )?\S{1,200}\.(?:h|hpp|cc|cpp|cxx):\d{1,5}: "
-    r"|expandable_segments: "  # torch 2.14.1 libc10_cuda.so, of its allocator
-    # NVRTC 8-13, of a program without a name: those that TorchScript's fusers write (torch 1.0-2.15
-    # torch/csrc/jit/tensorexpr/cuda_codegen.cpp, codegen/fuser/cuda/fused_kernel.cpp)
-    r"|\bdefault_program\(\d{1,6}\): (?:catastrophic )?error: "
-    r"|Input/output error|INTERNAL ASSERT|(?i:\bout of memory\b)|unhandled (?:system|cuda) error",
 )
 #: The user's data: an index out of range, reported as an assertion on a GPU and as an exception on
 #: a CPU (torch 1.0-2.13 aten/src/ATen/native: Embedding, LossNLL, TensorAdvancedIndexing).
@@ -134,17 +81,6 @@ PASSES_ARGUMENTS = lazy(
     r"|modules/module\.py inner|parallel/\S+ \w+)$|/deepspeed/(?:runtime/engine\.py forward"
     r"|utils/nvtx\.py \w+)$|/accelerate/utils/operations\.py \w+$|/torch/amp/\S+ \w+$"
 )
-#: Clients that report what a service or another process did: a worker, a job, an instance.
-SERVICE = lazy(
-    r"(?:ray|sagemaker|botocore|sky|submitit|azure(?:ml)?|google\.(?:api_core|auth)|filelock|comet_ml"
-    r"|clearml|neptune)\.\S{0,80}: "
-    # openai 1.0-2.41 _exceptions.py, of the server that the script asks
-    r"|openai\.(?:API(?:Connection|Timeout)|InternalServer|RateLimit|Authentication)\w{0,10}: "
-    # what clients of databases raise of the server and the way to it
-    r"|(?:psycopg2?|pymysql|MySQLdb|sqlalchemy|redis|pymongo)\.(?:\w{1,40}\.){0,3}(?:Operational"
-    r"|Connection|Timeout|Authentication|ServerSelectionTimeout|BusyLoading)\w{0,20}: "
-    r"|torch_npu\."
-)
 #: Packages that belong to a training environment; any other missing module is the script's.
 PACKAGES = lazy(
     r"No module named '?(?:torch|deepspeed|transformers|accelerate|peft|trl|datasets|flash_attn"
@@ -161,6 +97,8 @@ APPLIES = lazy(
     r"/datasets/arrow_dataset\.py (?:apply_function|iter_outputs|apply_function_on_filt)"
     r"|/torch/utils/data/_utils/fetch\.py fetch$"
 )
+#: Where torch (1.0-2.15) makes a batch of samples that have other keys, types or sizes.
+COLLATES = lazy(r"/torch/utils/data/_utils/collate\.py \S+$")
 #: Exceptions that a library raises for a sample that is empty or shorter than it takes.
 UNFIT_SAMPLE = frozenset({"IndexError", "ZeroDivisionError"})
 #: Functions that call the script's callbacks: an object that does not support the call is its own.
@@ -182,6 +120,8 @@ BUILT_WRONGLY = frozenset({"AssertionError", "KeyError", "TypeError", "ValueErro
 OF_ARGUMENTS = lazy(
     r"^[\w.]{0,80}(?:Assertion|File\w{0,10}|Index|IO|Key|OS|Template|Type|Value)Error: "
     r"|^\S{1,80}: Error code: (?:400|422) - "
+    # a function where a value is expected, as CPython names its types
+    r"|^AttributeError: '(?:builtin_function_or_method|function|method|type)' object has no attr"
 )
 #: Libraries that only read data or a configuration, so what they reject is the script's, whoever
 #: called them.
@@ -234,8 +174,8 @@ def is_user_code(error: Error) -> bool:
         return False
     if _of_a_library(error):
         return _users(error)
-    foreign = error.type in FOREIGN or FOREIGN_TEXT.search(text) or is_echo(error)
-    if foreign or is_importing(error):
+    outside = error.type in OUTSIDE or OUTSIDE_TEXT.search(text) or is_echo(error)
+    if outside or is_importing(error):
         return False
     looked_up = error.type in {"AttributeError", "IndexError", "KeyError"} and _looked_up(error)
     called_back = error.type in {"AttributeError", "TypeError"} and _ends_in(error, CALLS_BACK)
@@ -319,6 +259,7 @@ def _misused(error: Error) -> bool:
         or error.type in OF_TORCHSCRIPT
         or closed_itself(error)
         or (error.type == "TypeError" and _called_wrongly(error))
+        or (_ends_in(error, COLLATES) and _is_of_arguments(error))
         or (error.type == "KeyError" and _lacks_column(error))
         or (error.type in UNFIT_SAMPLE and _while_reading(error))
         or (error.text.startswith("triton.compiler.errors.") and _wrote_the_kernel(error))
@@ -385,9 +326,13 @@ def _users(error: Error) -> bool:
     )
     if product in LIBRARIES_OF_DATA | {""}:
         return True
+    return product not in STACK and called and (product == "python" or _is_of_arguments(error))
+
+
+def _is_of_arguments(error: Error) -> bool:
+    """Whether an exception is about what a function was called with."""
     text = f"{error.type}: {error.message}"
-    about = product == "python" or OF_ARGUMENTS.search(text) or OWN_TENSORS.search(text)
-    return product not in STACK and called and bool(about)
+    return bool(OF_ARGUMENTS.search(text) or OWN_TENSORS.search(text))
 
 
 def _own_import(error: Error) -> bool:

@@ -37,12 +37,13 @@ SIGNATURES = (
         level=Level.CERTAIN,
     ),
     Signature(
-        pattern=r"(?:Error: )?No available node types can fulfill resource requests? (?P<want>\{[^}]{1,200}\})",
+        pattern=r"(?:Error: )?No available node types can fulfill resource requests? (?:defaultdict\(<class 'float'>, )?(?P<want>\{[^}]{1,200}\})",
         source="ray 1.9-2.52 python/ray/autoscaler/_private/autoscaler.py",
         message="No node of the Ray cluster has {want}",
         examples=(
             "(autoscaler) Error: No available node types can fulfill resource request {'GPU': 8.0}. Add suitable node types to this cluster to resolve this issue.",
             "(autoscaler) No available node types can fulfill resource requests {'CPU': 1.0, 'GPU': 1.0}*8",
+            "(autoscaler +5s) Error: No available node types can fulfill resource request defaultdict(<class 'float'>, {'GPU': 4.0}). Add suitable node types to this cluster to resolve this issue.",
         ),
         not_examples=("No available node types can fulfill resource request of the job",),
         level=Level.STRONG,

@@ -153,6 +153,17 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"Error creating: admission webhook \x22[^\x22]{1,200}\x22 denied the request: (?P<why>.{1,300})",
+        source="kubernetes 1.9-1.34 pkg/controller/controller_utils.go, of a pod that a controller creates; apiserver pkg/admission/plugin/webhook",
+        message="Kubernetes refuses the pods that the job's controller creates: {why}",
+        hint="correct the job as the message says; if it tells of an internal error, ask whoever runs the webhook that it names",
+        examples=(
+            '  Warning  FailedCreate  9s (x4 over 40s)  job-controller  Error creating: admission webhook "limits.example.org" denied the request: nvidia.com/gpu must be a multiple of 8',
+        ),
+        not_examples=('Error creating: admission webhook "b" did not answer',),
+        level=Level.STRONG,
+    ),
+    Signature(
         pattern=r"error when \w{1,20} \x22[^\x22]{1,300}\x22: (?P<why>\w{1,60} in version \x22[^\x22]{1,60}\x22 cannot be handled as a .{1,300})",
         source="kubectl 1.9-1.34 cli-runtime pkg/resource, apimachinery pkg/api/errors",
         message="Kubernetes refuses the manifest: {why}",

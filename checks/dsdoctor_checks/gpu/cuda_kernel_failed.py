@@ -159,7 +159,7 @@ SIGNATURES = (
         masks=_VICTIMS,
     ),
     Signature(
-        pattern=r"(?:CUDA (?:driver )?error: |CUDA error \d{1,4} '|cuda runtime error \(\d{1,4}\) : |cudaError[A-Z]\w{1,40}: )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
+        pattern=r"(?:CUDA (?:driver )?error: |CUDA error \d{1,4} '|cuda runtime error \(\d{1,4}\) : |cudaError[A-Z]\w{1,40}: | error=\d{1,4} : )(?P<what>an illegal memory access was encountered|unspecified launch failure|misaligned address|invalid program counter|operation not supported on global/shared address space|hardware stack error)",
         source="torch 1.9-2.13 c10/cuda/CUDAException.cpp, 0.3-1.8 aten/src/THC/THCGeneral.cpp; marian 1.7-1.12 src/tensors/gpu/cuda_helpers.h; CUDA 7.0-13.0 cudaGetErrorString, after cudaGetErrorName in cupy and numba",
         message="A CUDA kernel failed: {what}",
         examples=(
@@ -173,6 +173,7 @@ SIGNATURES = (
             "Error: CUDA error 716 'misaligned address' - /x/gpu/algorithm.cu:54: cudaStreamSynchronize(0)",
             "RuntimeError: cuda runtime error (77) : an illegal memory access was encountered at /x/THC/THCReduceAll.cuh:327",
             "CUDARuntimeError: cudaErrorLaunchFailure: unspecified launch failure",
+            "THCudaCheck FAIL file=/w/THC/generic/THCStorage.cu line=58 error=77 : an illegal memory access was encountered",
         ),
         not_examples=("nothing is known of an illegal memory access was encountered",),
         masks=_VICTIMS,

@@ -50,9 +50,12 @@ def side_by_side(commands: Sequence[Sequence[str]], before: Sequence[str] = ()) 
     Returns:
         INTERRUPTED if one was, which ends the others; else the first status that is not 0, or 0.
     """
-    children = [_start(command) for command in commands[1:]]
-    readers = [_shown(child, number) for number, child in enumerate(children, 2)]
+    children: list[subprocess.Popen[bytes]] = []
+    readers: list[threading.Thread] = []
     try:
+        for number, command in enumerate(commands[1:], 2):
+            children.append(_start(command))
+            readers.append(_shown(children[-1], number))
         status = subprocess.run(before, check=False).returncode if before else 0
         if status == 0:
             first = _start(commands[0])

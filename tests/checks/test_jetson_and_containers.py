@@ -210,7 +210,7 @@ def test_gpus_of_a_job_without_any() -> None:
     run = RunNeeds(expect_gpus=8)
     found = judge(
         slurm_gpus_not_visible.allocation_is_visible,
-        environment=Environment(variables={"SLURM_JOB_ID": "1"}),
+        environment=Environment(variables={"SLURM_JOB_ID": "1", "SLURM_PROCID": "0"}),
         gpus=Gpus(count=0),
         run_needs=run,
     )

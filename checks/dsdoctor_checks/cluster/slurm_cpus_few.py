@@ -32,7 +32,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import amount
 
-from ._slurm import cpus_of_node, gpus_of_node, in_job, number
+from ._slurm import cpus_of_node, gpus_of_node, in_job, number, tasks_here
 
 CONDITION = Condition("slurm-cpus-few", id="DSD1602", scope=Scope.JOB, since="0.1")
 
@@ -56,13 +56,19 @@ def cpus_suffice(env: Environment, resources: Resources, limits: CpuLimits) -> I
     given = gpus_of_node(env)
     gpus = given[0] if given else 0
     usable, said = resources.cpus_usable, cpus_of_node(env)
+    tasks = tasks_here(env)
+    # a task that is bound to its own CPUs runs the ranks of its own GPUs only
+    alone = tasks is not None and tasks > 1 and (said is None or usable < said)
+    if tasks and alone:
+        gpus = -(-gpus // tasks)
     need = limits.min_cpus_per_gpu * gpus
     if not gpus or usable >= need:
         yield ok(usable=usable, gpus=gpus, said=said)
         return
-    step = " in this step" if said is not None and said > usable else ""
+    what = "task" if alone else "job"
+    step = " in this step" if said is not None and said > usable and not alone else ""
     yield warn(
-        f"this Slurm job has {amount(gpus, 'GPU')} and {amount(usable, 'CPU')}{step}, but {amount(gpus, 'rank')} need{'s' if gpus == 1 else ''} at least"
+        f"this Slurm {what} has {amount(gpus, 'GPU')} and {amount(usable, 'CPU')}{step}, but {amount(gpus, 'rank')} need{'s' if gpus == 1 else ''} at least"
         f" {need:g} CPUs",
         effect="DataLoader workers and an offloaded optimizer are slow, and the GPUs wait",
         hint=f"submit with `--cpus-per-task={max(1, int(need))}` or more, and pass it to `srun` too",

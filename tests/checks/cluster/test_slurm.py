@@ -198,7 +198,7 @@ SLICED = Gpus(
             id="a job with two GPUs that sees four",
         ),
         pytest.param(
-            job(),
+            job(SLURM_PROCID="0"),
             A100,
             RunNeeds(expect_gpus=4),
             "fail",
@@ -227,7 +227,8 @@ def test_a_node_whose_gpus_were_not_asked_for(
 ) -> None:
     """The driver works, and the device cgroup hides every GPU from the job."""
     check = slurm_gpus_not_visible.allocation_is_visible
-    judged = judge(check, environment=job(), gpus=Gpus(count=0), nvml=nvml, torch_live=live)
+    env = job(SLURM_PROCID="0")
+    judged = judge(check, environment=env, gpus=Gpus(count=0), nvml=nvml, torch_live=live)
     assert judged.status == expected
     assert "Slurm assigned no GPU to this job" in judged.worst.message
 

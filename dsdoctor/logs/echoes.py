@@ -9,6 +9,7 @@ import msgspec
 
 from dsdoctor.lazy_regex import lazy
 from dsdoctor.logs.errors import Error
+from dsdoctor.logs.plain_errors import INSTANTIATED
 from dsdoctor.logs.products import package_of
 
 #: The function of a class that looks up attributes which an object does not have.
@@ -57,6 +58,11 @@ OPAQUE_TEXT = lazy(
 CAUGHT = lazy(
     r"Caught \w{1,60} in (?:DataLoader worker process|replica|pin memory thread|background)\b"
 )
+CANCELLED = "CancelledError"
+#: An exception as Hydra prints it, by its `repr`.
+REPR = lazy(
+    r"^(?P<type>[A-Za-z]\w{1,80})\((?P<quote>['\"])(?P<message>.{1,1000}?)(?P=quote),?\)(?: |$)"
+)
 #: paddlepaddle 2.0-3.2 (paddle/fluid/platform/init.cc), of SIGTERM.
 TERMINATED = "`Termination signal` is detected by the operating system"
 #: What torch (0.4-2.15 utils/data/_utils/signal_handling.py) raises wherever the main thread is
@@ -93,7 +99,7 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
 
     torch prints the exception of a data loader's worker, or of a replica of DataParallel, below its
     own report. If a library catches and reraises an exception, only the second traceback reaches
-    the caller.
+    the caller. Hydra prints what it caught below the object of the config that it could not make.
 
     Args:
         error: the exception.
@@ -106,11 +112,20 @@ def told_by(error: Error, later: Iterable[Error]) -> Error:
         return msgspec.structs.replace(tried, message=f"{tried.message}: {error.message}")
     if CAUGHT.match(error.message):
         return own[0] if own else error
+    if error.type == INSTANTIATED and (raised := REPR.match(error.more)):
+        kind, message = raised["type"], raised["message"]
+        return msgspec.structs.replace(error, type=kind, message=message, text=f"{kind}: {message}")
     anew = (
         e
         for e in own
         if e.chain == error.chain
-        and (_raised_anew(error, e) or _passed_back(error, e) or _imported_instead(error, e))
+        and (
+            _raised_anew(error, e)
+            or _passed_back(error, e)
+            or _imported_instead(error, e)
+            # a task that ran out of time is cancelled first (CPython 3.7-3.14 asyncio/tasks.py)
+            or (error.type == CANCELLED and e.type != CANCELLED)
+        )
     )
     return next(anew, error)
 

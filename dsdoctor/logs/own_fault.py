@@ -74,6 +74,10 @@ FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
 OF_TORCHSCRIPT = frozenset({"UnsupportedNodeError"})
 #: CPython's words for a call of a model with wrong arguments; below, frames that only pass them on.
 WRONG_CALL = lazy(r"\bforward\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)")
+#: The same of any function.
+WRONG_ARGUMENTS = lazy(
+    r"^[\w.<>]{1,200}\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)"
+)
 #: A function that another one has defined, as CPython (3.10-3.15) names it when a call fails.
 INNER_FUNCTION = lazy(r"^(?P<outer>\w{1,80})\.<locals>\.")
 PASSES_ARGUMENTS = lazy(
@@ -289,6 +293,8 @@ def _called_wrongly(error: Error) -> bool:
     if inner := INNER_FUNCTION.match(error.message):
         own = [frame.function for frame in error.frames if not package_of(frame.file)]
         return inner["outer"] in own
+    if _ends_in(error, APPLIES) and WRONG_ARGUMENTS.match(error.message):
+        return True  # it is the function that is applied which does not take a row
     if not WRONG_CALL.search(error.message):
         return False
     frames = list(error.frames)

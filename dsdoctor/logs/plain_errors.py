@@ -11,6 +11,8 @@ from dsdoctor.logs.frames import Frame
 NATIVE_ASSERT = "NativeAssert"
 #: A failed check of a kernel, after which every later call fails, and how its text begins.
 DEVICE_ASSERT, ASSERTION = "DeviceAssert", "Assertion `"
+#: What Hydra raises for an object of the config that cannot be made.
+INSTANTIATED = "InstantiationException"
 #: How the two are called where people read them; native code has no exceptions of these names.
 DISPLAYED = {NATIVE_ASSERT: "failed assertion", DEVICE_ASSERT: "device-side assertion"}
 #: The name of a function in its C++ signature.
@@ -49,6 +51,8 @@ PLAIN_ERRORS = (
         ),
         "ConfigCompositionException",
     ),
+    # Hydra 1.2-1.3 (_internal/instantiate/_instantiate2.py), above what the target raised
+    (lazy(r"^(?P<message>Error in call to target '[^']{1,300}':)$"), INSTANTIATED),
     (lazy(r"can't open file (?P<message>.*)"), "FileNotFoundError"),
     (
         lazy(
@@ -100,6 +104,7 @@ PLAIN_LITERALS = (
     "Error parsing override '",
     "Error merging override ",
     "Cannot find primary config '",
+    "Error in call to target '",
     "': Could not ",
     "can't open file",
     ASSERTION,

@@ -196,6 +196,23 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        # a batch script calls others, and goes on without one
+        pattern=r"^-?(?:/(?:usr/)?bin/)?(?:ba|da|z|k)?sh: (?:line \d+: |\d+: )?(?P<program>(?:\.{1,2}/|/)\S{1,300}\.(?:sh|slurm|sbatch)): (?:No such file or directory|not found)$",
+        source="bash 3-5, dash 0.5",
+        message="The script `{program}` does not exist",
+        hint="correct its path, or change into the folder that it is relative to before it is started",
+        examples=(
+            "bash: ./pretrain.sh: No such file or directory",
+            "-bash: ../jobs/train.slurm: No such file or directory",
+            "/bin/bash: /w/jobs/train.sbatch: No such file or directory",
+            "sh: 1: ./run.sh: not found",
+            "zsh: ./run.sh: No such file or directory",
+            "ksh: ./run.sh: not found",
+        ),
+        not_examples=("bash: /opt/env/bin/activate: No such file or directory",),
+        goes_on=True,
+    ),
+    Signature(
         pattern=r"execve\(\): bad interpreter\((?P<program>[^)]{1,200})\): ",
         source="slurm 2.2-25.11 src/slurmd/slurmstepd/task.c",
         message="The interpreter `{program}` in the first line of the script does not exist on the node",

@@ -18,10 +18,11 @@ SIGNATURES = (
         " MMIO window), or boot with `pci=realloc`",
     ),
     Signature(
-        pattern=r"MPS client failed to connect to the MPS|MPS server is not ready to accept",
-        source="CUDA 11.4-13.0 cudaGetErrorString of errors 805 and 807",
+        pattern=r"MPS client failed to connect to the MPS|remote procedural call between the MPS server and|MPS server is not ready to accept",
+        source="CUDA 11.4-13.0 cudaGetErrorString of errors 805 to 807",
         examples=(
             "RuntimeError: Unexpected error from cudaGetDeviceCount(). Error 805: MPS client failed to connect to the MPS control daemon or the MPS server",
+            "Error 806: the remote procedural call between the MPS server and the MPS client failed",
             "Error 807: MPS server is not ready to accept new MPS client requests",
         ),
         level=Level.STRONG,
@@ -239,16 +240,54 @@ SIGNATURES = (
         not_examples=("Exit with unknown error, error=31 : unknown error",),
     ),
     Signature(
-        pattern=r"INTERNAL ASSERT FAILED at .{0,40}c10/cuda/driver_api\.cpp|cudaGetDeviceCount\(\).{0,200}Error 2: out of memory",
-        source="torch 2.0-2.13 c10/cuda/driver_api.cpp, 1.8-2.13 c10/cuda/CUDAFunctions.cpp",
+        pattern=r"INTERNAL ASSERT FAILED at .{0,40}c10/cuda/driver_api\.cpp",
+        source="torch 2.0-2.13 c10/cuda/driver_api.cpp",
         examples=(
             'RuntimeError: handle_0 INTERNAL ASSERT FAILED at "../c10/cuda/driver_api.cpp":15, please report a bug to PyTorch.',
-            "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 2: out of memory",
         ),
         not_examples=(
             'RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "../c10/cuda/CUDACachingAllocator.cpp":830, please report a bug to PyTorch.',
         ),
         masks=("no-gpu-visible",),
+    ),
+    # before a GPU is counted, no program has used any of its memory: error 2 then means memory or
+    # another resource of the host (cuda.h, CUDA_ERROR_OUT_OF_MEMORY)
+    Signature(
+        pattern=(
+            r"\b(?:cudaGetDeviceCount|cuInit)\b.{0,200}(?:\bout of memory\b|\bCUDA_ERROR_OUT_OF_MEMORY\b"
+            r"|\bcudaErrorMemoryAllocation\b)|(?:\bout of memory\b|\bCUDA_ERROR_OUT_OF_MEMORY\b"
+            r"|\bcudaErrorMemoryAllocation\b).{0,200}\bcudaGetDeviceCount\b"
+            r"|failed to initialize CUDA: out of memory|\bcudaGetDeviceCount(?:\(\))? returned 2\b"
+        ),
+        source=(
+            "torch 1.8-2.13 c10/cuda/CUDAFunctions.cpp; tensorflow 1.0-2.20 stream_executor/cuda, "
+            "`failed call to cuInit`; numba cuda/cudadrv/driver.py; pycuda src/cpp/cuda.hpp; "
+            "llama.cpp ggml/src/ggml-cuda/ggml-cuda.cu; CUDA samples 5-13 deviceQuery.cpp"
+        ),
+        examples=(
+            "CUDA initialization: Unexpected error from cudaGetDeviceCount(). Did you run some cuda functions before calling NumCudaDevices() that might have already set an error? Error 2: out of memory",
+            "failed call to cuInit: CUDA_ERROR_OUT_OF_MEMORY: out of memory",
+            "cuInit: CUDA_ERROR_OUT_OF_MEMORY",
+            "cudaGetDeviceCount(&n) failed: cudaErrorMemoryAllocation",
+            "Error: CUDA error 2 'out of memory' - /x/gpu/device.cu:12: cudaGetDeviceCount(&count)",
+            "CUDA_ERROR_OUT_OF_MEMORY returned where cudaGetDeviceCount is called",
+            "cudaErrorMemoryAllocation in cudaGetDeviceCount",
+            "ggml_cuda_init: failed to initialize CUDA: out of memory",
+            "cudaGetDeviceCount returned 2",
+        ),
+        not_examples=(
+            "cudaGetDeviceCount returned 200",
+            "RuntimeError: CUDA error: out of memory",
+            "[error] [buffers.cpp:55] cudaMalloc failed: out of memory",
+        ),
+        level=Level.STRONG,
+        masks=("gpu-oom", "no-gpu-visible", "docker-gpu-runtime-missing"),
+        message="CUDA does not start: it finds too little memory of the host when it counts the GPUs (error 2)",
+        hint=(
+            "set `ulimit -v unlimited`, and compare the memory limit of the container or job with what is in use; see"
+            " the end of `dmesg`; try one GPU (`CUDA_VISIBLE_DEVICES=0`), above all in WSL, where CUDA starts so with"
+            " two or three"
+        ),
     ),
     Signature(
         pattern=r"== cudaSuccess \((?:3|30|999) vs\. 0\)|CUDA driver error: unknown error|[Cc][Uu][Dd][Aa].{0,60}failed with error:? #?(?:3|30|304|999)\b|Error 500: named symbol not found",

@@ -205,7 +205,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"\bpycuda\._driver\.MemoryError: |Allocation is out of device memory on current platform\b|\bError Code 2: OutOfMemory\b",
+        pattern=r"\bpycuda\._driver\.MemoryError: (?!cuInit\b)|Allocation is out of device memory on current platform\b|\bError Code 2: OutOfMemory\b",
         source="pycuda 2020-2025 src/cpp/cuda.hpp; Intel Extension for PyTorch 2.0-2.10 csrc/gpu; TensorRT 8-10 (virtualMemoryBuffer.cpp)",
         examples=(
             "pycuda._driver.MemoryError: cuMemAlloc failed: out of memory",
@@ -214,6 +214,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "xpycuda._driver.MemoryError: x",
+            "pycuda._driver.MemoryError: cuInit failed: out of memory",
             "Allocation is out of device memory on current platforms",
             "Error Code 2: OutOfMemoryX",
         ),

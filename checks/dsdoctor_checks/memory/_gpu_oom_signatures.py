@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dsdoctor.api import Level, Signature
 
+#: A line about CUDA's own start, which reserves memory of the host and uses none of the GPU's: `cuda-init-driver-state`.
+_USED = r"^(?!.*(?:\bcudaGetDeviceCount\b|\bcuInit\b|failed to initialize CUDA: ))"
 _PATTERN = r"(?:CUDA|HIP) out of memory|OutOfMemoryError:(?! out of resource: )"
 _EXAMPLES = (
     "RuntimeError: HIP out of memory. Tried to allocate 256.00 MiB",
@@ -236,7 +238,8 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA (?:[Ee]rror: |error 2 ')out of memory",
+        pattern=_USED
+        + r"(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA (?:[Ee]rror: |error 2 ')out of memory",
         source=(
             "CUDA 7-13 cudart cudaGetErrorString, as torch 1.5-2.13 c10/cuda/CUDAException.cpp "
             "and marian 1.7-1.12 src/tensors/gpu/cuda_helpers.h print it"
@@ -244,6 +247,9 @@ SIGNATURES = (
         examples=(
             "torch.AcceleratorError: CUDA error: out of memory",
             "Error: CUDA error 2 'out of memory' - /x/gpu/device.cu:32: cudaMalloc(&data_, size)",
+        ),
+        not_examples=(
+            "Error: CUDA error 2 'out of memory' - /x/gpu/device.cu:12: cudaGetDeviceCount(&count)",
         ),
         level=Level.STRONG,
         masks=(
@@ -292,9 +298,11 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cudaErrorMemoryAllocation",
+        pattern=_USED
+        + r"(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*cudaErrorMemoryAllocation",
         source="torch 2.4.1 libc10_cuda.so",
         examples=("cudaErrorMemoryAllocation",),
+        not_examples=("cudaGetDeviceCount(&n) failed: cudaErrorMemoryAllocation",),
         level=Level.STRONG,
         masks=(
             "nccl-timeout-watchdog",
@@ -304,9 +312,11 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA_ERROR_OUT_OF_MEMORY",
+        pattern=_USED
+        + r"(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*CUDA_ERROR_OUT_OF_MEMORY",
         source="CUDA 10.2-13.0 cuda.h, cuGetErrorName",
         examples=("CUDA_ERROR_OUT_OF_MEMORY",),
+        not_examples=("failed call to cuInit: CUDA_ERROR_OUT_OF_MEMORY: out of memory",),
         level=Level.STRONG,
         masks=(
             "nccl-timeout-watchdog",
@@ -350,7 +360,8 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"^(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory",
+        pattern=_USED
+        + r"(?!.*\b(?:if|avoid|case|prevent|may|might|java\.lang|ray\.exceptions)\b.{0,60}(?:out of memory|OutOfMemory)).*(?:CUDA|cuda|Cuda|HIP|[Dd]evice)\b.{0,30}[ (]out of memory",
         source="torch 2.4.1 libc10_cuda.so",
         examples=(
             "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB",
@@ -361,6 +372,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "Memory cgroup out of memory: Killed process 77 (python) total-vm:1kB",
+            "ggml_cuda_init: failed to initialize CUDA: out of memory",
             "reduce the batch size to avoid CUDA out of memory errors",
         ),
         level=Level.STRONG,
@@ -426,7 +438,8 @@ SIGNATURES = (
     ),
     Signature(
         # memory of the host, though the GPU is to reach it, has another limit
-        pattern=r"\bcuda(?!Host|MallocHost)[A-Z]\w{1,40}\b.{0,100}\b(?:failed|[Ee]rror|ERROR)\b.{0,30}\bout of memory\b|\bCUDA runtime error in .{1,200}: out of memory\b",
+        pattern=_USED
+        + r".*(?:\bcuda(?!Host|MallocHost)[A-Z]\w{1,40}\b.{0,100}\b(?:failed|[Ee]rror|ERROR)\b.{0,30}\bout of memory\b|\bCUDA runtime error in .{1,200}: out of memory\b)",
         source="TensorRT-LLM 0.5-1.2 cpp/include/tensorrt_llm/common/cudaUtils.h; loggers of C++ programs that print cudaGetErrorString",
         examples=(
             "[error] [buffers.cpp:55] cudaMalloc failed: out of memory",
@@ -434,6 +447,7 @@ SIGNATURES = (
         ),
         not_examples=(
             "[error] [buffers.cpp:55] cudaHostAlloc failed: out of memory",
+            "[error] [devices.cpp:12] cudaGetDeviceCount failed: out of memory",
             "CUDA runtime error in cudaDeviceSynchronize(): an illegal memory access was encountered",
         ),
         level=Level.STRONG,

@@ -292,6 +292,9 @@ SHAPES = (
     Shape(UNABLE, said=1, unless=GOES_ON),
     Shape(SENTENCE, said=1, unless=GOES_ON),
 )
+#: A row of `ds_report` (DeepSpeed 0.3-0.19 env_report.py): the linker above it only tried whether
+#: the library of that op is there.
+OF_DS_REPORT = lazy(r"^\s*[a-z]\w{1,40} \.{2,40} (?:\x1b\[\d{1,2}m)?\[(?:NO|YES)\]")
 #: Lines that belong to a report above them: its notes and reasons, a frame around it, a prompt, the
 #: times of a job.
 BELONGS = lazy(
@@ -353,6 +356,8 @@ def report_in(lines: Sequence[str]) -> Report | None:
     closing = True
     for behind, line in enumerate(reversed(lines)):
         if step_of(line) is not None and not LOADING.search(line):
+            break
+        if OF_DS_REPORT.match(line):
             break
         text = BUILD_HEAD.sub("", line.rstrip())
         for shape in SHAPES:

@@ -84,3 +84,16 @@ STANDARDS: tuple[tuple[str, str, int], ...] = (
 )
 #: First gcc with the core language of C++17 (gcc.gnu.org/projects/cxx-status.html, `if constexpr`).
 CXX17_GCC = 7
+
+#: A linker error with one of these beside it ends a build; without them, DeepSpeed only tried whether a library is
+#: there (0.6-0.19 ops/op_builder/builder.py, has_function).
+OF_A_BUILD = (
+    "FAILED: ",
+    "build stopped",
+    "error: command",
+    "subprocess-exited-with-error",
+    "failed with exit",
+    "Unable to pre-compile",
+    "Error building",
+    "Failed building wheel",
+)

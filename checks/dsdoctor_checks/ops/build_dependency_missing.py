@@ -50,6 +50,7 @@ from dsdoctor.api import (
 from dsdoctor_checks._pip import pip, setuptools_for, setuptools_serves
 from dsdoctor_checks._util import at_least, listed
 
+from ._tables import OF_A_BUILD
 from ._util import jit_ops
 
 CONDITION = Condition(
@@ -194,15 +195,27 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"(?:cannot find|library not found for) -l(?!aio\b|mpi|cuda\b)(?P<lib>[\w.+-]+)",
+        pattern=r"(?:cannot find|library not found for) -l(?!aio\b|cufile\b|mpi|cuda\b)(?P<lib>[\w.+-]+)",
         source="binutils 2.20-2.44 ld/ldmain.c; Apple ld64 on macOS 10.9-14",
         examples=(
             "/usr/bin/ld: cannot find -lcurand: No such file or directory",
             "ld: library not found for -lcudart",
         ),
-        not_examples=("ld: cannot find -laio",),
+        not_examples=("ld: cannot find -laio", "ld: cannot find -lcufile"),
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+    ),
+    # without a build around it: DeepSpeed links a program of one line to see whether the op could be
+    # built (ops/op_builder/gds.py), and goes on if that fails
+    Signature(
+        pattern="cannot find -lcufile",
+        source="binutils 2.20-2.44 ld/ldmain.c; deepspeed 0.15-0.19 ops/op_builder/gds.py",
+        examples=("/usr/bin/ld: cannot find -lcufile: No such file or directory",),
+        level=Level.STRONG,
+        near=OF_A_BUILD,
+        masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
+        message="The op `gds` is built with GPUDirect Storage, whose library libcufile is not found",
+        hint="install `libcufile-dev-12-9` (Debian) or `libcufile-devel-12-9` (Red Hat), with the release of the toolkit; or build without `DS_BUILD_GDS=1`, and leave `use_gds` out of the config",
     ),
     Signature(
         pattern=r"undefined symbol: curand\w+",

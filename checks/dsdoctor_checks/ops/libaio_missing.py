@@ -32,6 +32,7 @@ from dsdoctor.api import (
     skip,
 )
 
+from ._tables import OF_A_BUILD
 from ._util import jit_ops
 
 CONDITION = Condition(
@@ -71,6 +72,9 @@ def libaio_is_there(
 
 HINT = "install `libaio-dev` (Debian) or `libaio-devel` (Red Hat)"
 
+#: Of the table that `ds_report` prints (deepspeed 0.3-0.19 env_report.py).
+_ROWS = ("[NO] ....", "[YES] ....", "op name ....")
+
 SIGNATURES = (
     Signature(
         pattern="Unable to (?:JIT load the|pre-compile) async_io",
@@ -96,7 +100,17 @@ SIGNATURES = (
         source="binutils 2.20-2.44 ld/ldmain.c",
         examples=("/usr/bin/ld: cannot find -laio",),
         level=Level.STRONG,
+        near=OF_A_BUILD,
         masks=("cpu-adam-unbuilt",),
+    ),
+    # without a build around it: DeepSpeed links a program of one line to see whether the op could be
+    # built (ops/op_builder/builder.py, has_function), and goes on if that fails
+    Signature(
+        pattern="cannot find -laio",
+        source="binutils 2.20-2.44 ld/ldmain.c; deepspeed 0.6-0.19 ops/op_builder/async_io.py",
+        examples=("/usr/bin/ld: cannot find -laio",),
+        level=Level.HINT,
+        not_near=_ROWS,
     ),
     Signature(
         pattern=r"libaio\.so\S*: cannot open",

@@ -234,7 +234,61 @@ TOPO = "\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tPIX\t0-15\nGPU1\tPIX\t X \t0-15\n
 
 def test_a_matrix_without_nvlinks_says_nothing_of_them() -> None:
     assert value(stated("$ nvidia-smi topo -m\n" + TOPO), "gpu_topology/pairs/0/nvlinks") == 0
-    assert environment_of("$ nvidia-smi topo -mp\n\n" + TOPO) is None
+    for command in ("topo -mp", "topo --matrix_pci"):
+        [pair] = stated(f"$ nvidia-smi {command}\n\n" + TOPO).facts["gpu_topology"]["pairs"]
+        assert pair == {"a": 0, "b": 1, "ancestor": "SINGLE"}
+
+
+P2P = " \tGPU0\tGPU1\n GPU0\tX\tGNS\n GPU1\tGNS\tX\n\nLegend:\n\n  GNS  = GPU not supported\n"
+LINKED = TOPO.replace("PIX", "NV4")
+LISTED = "".join(
+    f"GPU {n}: NVIDIA A100-SXM4-40GB (UUID: GPU-0000000{n}-0000-0000-0000-000000000000)\n"
+    for n in range(2)
+)
+
+
+def test_matrices_of_one_machine_are_one() -> None:
+    text = f"$ nvidia-smi topo -m\n{LINKED}$ nvidia-smi topo -mp\n{TOPO}$ nvidia-smi topo -p2p r\n{P2P}"
+    [pair] = stated(text).facts["gpu_topology"]["pairs"]
+    assert pair == {
+        "a": 0, "b": 1, "nvlinks": 4, "ancestor": "SINGLE", "p2p_read": "GPU_NOT_SUPPORTED",
+    }  # fmt: skip
+    assert "p2p-unsupported" in troubles(LISTED + text)
+    assert "p2p-unsupported" not in troubles(LISTED + text.replace("GNS", "OK"))
+
+
+def test_a_matrix_of_another_machine_adds_nothing() -> None:
+    other = TOPO.replace("PIX", "SYS")
+    text = f"$ nvidia-smi topo -m\n{TOPO}\non the other node\n$ nvidia-smi topo -mp\n{other}"
+    assert stated(text).facts["gpu_topology"] == stated(TOPO).facts["gpu_topology"]
+
+
+@pytest.mark.parametrize(
+    ("option", "field"),
+    [
+        pytest.param("-p2p r", "p2p_read", id="read"),
+        pytest.param("-p2p w", "p2p_write", id="write"),
+        pytest.param("-p2p n", "p2p_nvlink", id="NVLink"),
+        pytest.param("-p2p a", "", id="atomics, which no check judges"),
+        pytest.param("", "", id="without the command"),
+    ],
+)
+def test_what_the_driver_allows_between_gpus(option: str, field: str) -> None:
+    text = (f"$ nvidia-smi topo {option}\n" if option else "") + P2P
+    [pair] = stated(text).facts["gpu_topology"]["pairs"]
+    assert pair == {"a": 0, "b": 1} | ({field: "GPU_NOT_SUPPORTED"} if field else {})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(P2P.replace("GPU0\tX", "GPU0\tOK"), id="without the diagonal"),
+        pytest.param(P2P.replace("X\tGNS", "X\tPIX"), id="of two kinds"),
+        pytest.param(P2P.replace("X\tGNS", "X\tFOO"), id="other words"),
+    ],
+)
+def test_other_tables_of_gpus_are_none(text: str) -> None:
+    assert environment_of(text) is None
 
 
 def test_a_cpu_build_beside_a_toolkit_is_named() -> None:

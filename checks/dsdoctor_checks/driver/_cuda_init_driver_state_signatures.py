@@ -1,4 +1,7 @@
-"""Messages of `cuda-init-driver-state`, one signature for each."""
+"""Messages of `cuda-init-driver-state`, one signature for each.
+
+Over 400 lines because it is a table.
+"""
 
 from __future__ import annotations
 

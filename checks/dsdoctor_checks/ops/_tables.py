@@ -97,3 +97,5 @@ OF_A_BUILD = (
     "Error building",
     "Failed building wheel",
 )
+#: Of the table that `ds_report` prints (deepspeed 0.3-0.19 env_report.py).
+OF_DS_REPORT = ("[NO] ....", "[YES] ....", "op name ....")

@@ -188,11 +188,9 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
         message="The linker does not find libcuda, the driver's library",
-        hint=(
-            "for the build, run `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs` (the toolkit's stub of it, which"
-            " must not be on `LD_LIBRARY_PATH`); for conda's linker, run"
-            " `ln -s /usr/lib/x86_64-linux-gnu/libcuda.so.1 $CONDA_PREFIX/lib/libcuda.so`"
-        ),
+        hint="for the build, run `export LIBRARY_PATH=/usr/local/cuda/lib64/stubs` (the toolkit's stub of it, which"
+        " must not be on `LD_LIBRARY_PATH`); for conda's linker, run"
+        " `ln -s /usr/lib/x86_64-linux-gnu/libcuda.so.1 $CONDA_PREFIX/lib/libcuda.so`",
     ),
     Signature(
         pattern=r"(?:cannot find|library not found for) -l(?!aio\b|cufile\b|mpi|cuda\b)(?P<lib>[\w.+-]+)",
@@ -205,12 +203,10 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),
     ),
-    # without a build around it: DeepSpeed links a program of one line to see whether the op could be
-    # built (ops/op_builder/gds.py), and goes on if that fails
     Signature(
         pattern="cannot find -lcufile",
         source="binutils 2.20-2.44 ld/ldmain.c; deepspeed 0.15-0.19 ops/op_builder/gds.py",
-        examples=("/usr/bin/ld: cannot find -lcufile: No such file or directory",),
+        examples=("ld: cannot find -lcufile",),
         level=Level.STRONG,
         near=OF_A_BUILD,
         masks=("cpu-adam-unbuilt", "jit-build-stale-lock", "nccl-timeout-watchdog"),

@@ -32,7 +32,7 @@ from dsdoctor.api import (
     skip,
 )
 
-from ._tables import OF_A_BUILD
+from ._tables import OF_A_BUILD, OF_DS_REPORT
 from ._util import jit_ops
 
 CONDITION = Condition(
@@ -72,9 +72,6 @@ def libaio_is_there(
 
 HINT = "install `libaio-dev` (Debian) or `libaio-devel` (Red Hat)"
 
-#: Of the table that `ds_report` prints (deepspeed 0.3-0.19 env_report.py).
-_ROWS = ("[NO] ....", "[YES] ....", "op name ....")
-
 SIGNATURES = (
     Signature(
         pattern="Unable to (?:JIT load the|pre-compile) async_io",
@@ -110,7 +107,7 @@ SIGNATURES = (
         source="binutils 2.20-2.44 ld/ldmain.c; deepspeed 0.6-0.19 ops/op_builder/async_io.py",
         examples=("/usr/bin/ld: cannot find -laio",),
         level=Level.HINT,
-        not_near=_ROWS,
+        not_near=OF_DS_REPORT,
     ),
     Signature(
         pattern=r"libaio\.so\S*: cannot open",

@@ -48,3 +48,27 @@ BATON = (
 def test_the_first_cause(text: str, condition: str) -> None:
     found = diagnose([Source("log", data=text.encode())], KNOWN)
     assert found.causes[0].condition == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param(
+            "This GPU requires a reset before it remaps the row:\n\n    Remapped Rows\n"
+            "        Pending                           : Yes\n",
+            "row-remap-pending",
+            id="a sentence above what the tool prints",
+        ),
+        pytest.param(
+            "Unable to determine the device handle for GPU 0000:1B:00.0: GPU requires reset\n",
+            "gpu-hardware-fault",
+            id="the tool's own words",
+        ),
+        pytest.param(
+            "NVML said that the GPU will require a reset\n", "gpu-hardware-fault", id="nothing else"
+        ),
+    ],
+)
+def test_what_a_tool_prints_weighs_more_than_a_sentence_about_it(text: str, condition: str) -> None:
+    found = diagnose([Source("log", data=text.encode())], KNOWN)
+    assert found.causes[0].condition == condition

@@ -142,11 +142,21 @@ SIGNATURES = (
         level=Level.LIKELY,
     ),
     Signature(
-        pattern="requires? (?:a )?reset",
+        pattern="GPU requires reset",
         source="NVIDIA driver 450-590 nvidia-smi, NVML nvmlErrorString",
-        examples=("require reset",),
+        examples=(
+            "Unable to determine the device handle for GPU 0000:1B:00.0: GPU requires reset",
+        ),
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
+    ),
+    # in people's words; what tools print of the GPU says more
+    Signature(
+        pattern=r"\bGPU\b.{0,40}\brequires? a reset\b",
+        source="people's reports",
+        examples=("this GPU requires a reset", "the GPU will require a reset"),
+        not_examples=("the optimizer requires a reset",),
+        level=Level.WEAK,
     ),
     Signature(
         pattern="Unable to determine the device handle",

@@ -14,25 +14,26 @@ RESET_REQUIRED = 16
 
 
 def named(gpu: Gpu) -> str:
-    """A GPU's name in messages; of some GPUs, a paste gives only the PCI address, no index.
+    """A GPU's name in messages; of some GPUs, a paste gives only the PCI address, or neither.
 
     >>> named(Gpu(index=3, name="NVIDIA H200"))
     'GPU 3 (NVIDIA H200)'
     """
     number: int | None = gpu.index
     if number is None:
-        return f"the GPU at {gpu.pci_bdf}" + (f" ({gpu.name})" if gpu.name else "")
+        where = f"the GPU at {gpu.pci_bdf}" if gpu.pci_bdf else "a GPU"
+        return where + (f" ({gpu.name})" if gpu.name else "")
     return f"GPU {number} ({gpu.name})" if gpu.name else f"GPU {number}"
 
 
 def selector(gpu: Gpu) -> str:
-    """A GPU as the argument of `nvidia-smi -i`: its index, else its PCI address.
+    """A GPU as the argument of `nvidia-smi -i`: its index, else its PCI address, else `ID`.
 
     >>> selector(Gpu(index=3))
     '3'
     """
     number: int | None = gpu.index
-    return str(gpu.pci_bdf if number is None else number)
+    return str((gpu.pci_bdf or "ID") if number is None else number)
 
 
 def consumer(gpu: Gpu) -> bool:

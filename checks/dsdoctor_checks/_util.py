@@ -21,6 +21,7 @@ from dsdoctor.api import (
     Missing,
     NotStated,
     NvidiaKernel,
+    Nvml,
     OsInfo,
     Packages,
     Patient,
@@ -388,6 +389,25 @@ def driver_loaded(kernel: NvidiaKernel | Missing) -> bool:
     if isinstance(kernel, Missing):
         return False
     return kernel.module_version is not None or "nvidia" in kernel.modules
+
+
+def driver_answers(nvml: Nvml | Missing) -> bool:
+    """Whether NVML reported the driver's version."""
+    try:
+        return isinstance(nvml, Nvml) and nvml.error is None and nvml.driver_version is not None
+    except NotStated:  # a paste may name the version only
+        return False
+
+
+#: cudaErrorNoDevice, before CUDA 10.1 and since.
+NO_DEVICE = (38, 100)
+
+
+def failed_to_start(live: TorchLive | Missing) -> bool:
+    """Whether CUDA told torch why it does not start, which is more than that it finds no device."""
+    if not isinstance(live, TorchLive) or live.cuda_ok is not False:
+        return False
+    return live.cuda_error_code is not None and live.cuda_error_code not in NO_DEVICE
 
 
 def gpu_expected(

@@ -18,6 +18,7 @@ from dsdoctor.model.facts.python import TorchLive
 from dsdoctor.paste.lines import Line
 from dsdoctor.paste.reader import Reader
 from dsdoctor.paste.statements import Statements
+from dsdoctor.probes.torch_live import error_number
 
 _WARNING = re.compile(r"UserWarning: (?:CUDA|HIP) initialization: (?P<text>\S.{0,600})")
 _WORKERS = re.compile(
@@ -25,7 +26,6 @@ _WORKERS = re.compile(
     r"(?! \(`cpuset`)"
 )
 _TRIGGERED = " (Triggered internally"
-_CODE = re.compile(r"\bError (?P<code>\d{1,4}): ")
 
 
 def _read(lines: Sequence[Line], into: Statements) -> None:
@@ -49,9 +49,9 @@ def _cuda(lines: Sequence[Line], into: Statements) -> None:
             continue
         text = found["text"].partition(_TRIGGERED)[0].strip()
         into.state(TorchLive, "cuda_error", text, line)
-        code = _CODE.search(text)
-        if code:
-            into.state(TorchLive, "cuda_error_code", int(code["code"]), line)
+        code = error_number(text)
+        if code is not None:
+            into.state(TorchLive, "cuda_error_code", code, line)
         return
 
 

@@ -183,7 +183,15 @@ def _code(value: Mapping[str, Any]) -> int | None:
     """
     if isinstance(value.get("code"), int):
         return int(value["code"])
-    text = str(value.get("error") or "")
+    return error_number(str(value.get("error") or ""))
+
+
+def error_number(text: str) -> int | None:
+    """The number of the error of CUDA that torch quotes, or whose own message it is.
+
+    >>> error_number("CUDA driver initialization failed, you might not have a CUDA gpu.")
+    3
+    """
     found = _ERROR_NUMBER.search(text)
     if found:
         return int(found[1])

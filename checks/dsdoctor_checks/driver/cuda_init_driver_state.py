@@ -35,13 +35,14 @@ from dsdoctor.api import (
     Missing,
     NotStated,
     NvidiaKernel,
+    Nvml,
     RunNeeds,
     Scope,
     TorchLive,
     check,
     fail,
 )
-from dsdoctor_checks._util import driver_loaded, gpu_expected, numbers
+from dsdoctor_checks._util import driver_answers, driver_loaded, gpu_expected, numbers
 from dsdoctor_checks.driver import _cuda_init_driver_state_signatures, _tables
 
 CONDITION = Condition(
@@ -85,12 +86,14 @@ def driver_state_is_good(
     gpus: Gpus | Missing,
     lib: LibCuda | Missing,
     log: KernelLog | Missing,
+    nvml: Nvml | Missing,
 ) -> Iterator[Finding]:
     """Fails on the CUDA errors that mean a bad driver state, if a driver is loaded."""
     code = live.cuda_error_code
     if live.cuda_ok is not False or code not in _STATES:
         return
-    if not driver_loaded(kernel) and not gpu_expected(RunNeeds(), kernel, gpus):
+    known = driver_loaded(kernel) or (isinstance(kernel, Missing) and driver_answers(nvml))
+    if not known and not gpu_expected(RunNeeds(), kernel, gpus):
         return
     compat = lib.version if isinstance(lib, LibCuda) and lib.compat else None
     module = None if isinstance(kernel, Missing) else kernel.module_version

@@ -55,7 +55,9 @@ from dsdoctor_checks._amd import (
     rocm_finds_none,
 )
 from dsdoctor_checks._util import (
+    driver_answers,
     driver_loaded,
+    failed_to_start,
     gpu_expected,
     gpus_hidden,
     is_jetson,
@@ -141,17 +143,7 @@ def some_gpu_visible(
         yield skip(f"the GPUs could not be counted: {gpus.detail}", **evidence)
         return
     if isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED and isinstance(kernel, Missing):
-        meant = _meant_for_cuda(nvml, toolkits)
-        if meant and isinstance(live, TorchLive) and live.cuda_ok is False:
-            yield warn(
-                f"torch finds no CUDA device, although this machine has {meant}",
-                effect=_CPU,
-                hint="compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES`; on a login node or without"
-                " a GPU, this is expected",
-                **evidence,
-            )
-            return
-        yield skip(gpus.detail, **evidence)
+        yield _of_unlisted(gpus, nvml, toolkits, live, evidence)
         return
     if _assigned_none(env, nvml):
         yield skip("Slurm assigned no GPU to this job")  # slurm-gpus-not-visible
@@ -194,6 +186,28 @@ def some_gpu_visible(
         on_bus=on_bus,
         **evidence,
     )
+
+
+def _of_unlisted(
+    gpus: Missing,
+    nvml: Nvml | Missing,
+    toolkits: CudaToolkits | Missing,
+    live: TorchLive | Missing,
+    evidence: dict[str, Any],
+) -> Finding:
+    """What torch told of a machine whose GPUs nothing lists."""
+    if driver_answers(nvml) and failed_to_start(live):
+        return skip("another condition reports why CUDA does not start")
+    meant = _meant_for_cuda(nvml, toolkits)
+    if meant and isinstance(live, TorchLive) and live.cuda_ok is False:
+        return warn(
+            f"torch finds no CUDA device, although this machine has {meant}",
+            effect=_CPU,
+            hint="compare `nvidia-smi -L` with `CUDA_VISIBLE_DEVICES`; on a login node or without"
+            " a GPU, this is expected",
+            **evidence,
+        )
+    return skip(gpus.detail, **evidence)
 
 
 def _on_jetson(

@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Gpus,
     Missing,
     NvidiaKernel,
+    Nvml,
     OsInfo,
     RunNeeds,
     Scope,
@@ -34,7 +35,7 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._amd import amd_gpus, rocm_finds_none
-from dsdoctor_checks._util import gpu_expected
+from dsdoctor_checks._util import driver_answers, failed_to_start, gpu_expected
 
 CONDITION = Condition(
     "torch-cuda-init-failed",
@@ -91,6 +92,7 @@ def cuda_initializes(
     run: RunNeeds,
     torch: TorchBuild | Missing,
     os: OsInfo | Missing,
+    nvml: Nvml | Missing,
 ) -> Iterator[Finding]:
     """Judges failures of CUDA, of ROCm, or of one device, that no other condition explains."""
     if not live.imported.ok:
@@ -129,7 +131,10 @@ def cuda_initializes(
             amd_gpus=amd,
         )
         return
-    if not gpu_expected(run, kernel, gpus, env):
+    if not (
+        gpu_expected(run, kernel, gpus, env)
+        or (isinstance(gpus, Missing) and driver_answers(nvml) and failed_to_start(live))
+    ):
         yield skip("no GPU is present or requested")
         return
     code = f" (error {live.cuda_error_code})" if live.cuda_error_code is not None else ""

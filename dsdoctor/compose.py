@@ -7,6 +7,7 @@ combines that machine's driver, GPUs, topology and memory with this machine's pa
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable
 
@@ -44,6 +45,7 @@ from dsdoctor.model.products import PRODUCTS
 from dsdoctor.model.snapshot import Snapshot
 from dsdoctor.model.units import gib
 from dsdoctor.packs.registry import Registry
+from dsdoctor.probes.launch_files import resumed_by
 
 #: Facts about the machine, whatever runs on it. Facts in none of these sets are the environment's.
 NODE: frozenset[type[Fact]] = frozenset(
@@ -102,6 +104,7 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
     for kind in kinds:
         if kind not in kept:
             _take(made, kind, read)
+    _take_checkpoint(made, snapshot, run)
     if DsConfig in kept:  # the request names no config that can be read here
         mine = msgspec.structs.replace(
             made.run, config=snapshot.run.config, config_path=snapshot.run.config_path
@@ -111,6 +114,29 @@ def with_job(snapshot: Snapshot, run: RunNeeds, host: Host, registry: Registry) 
         _lose(made, (MasterAddress, MasterPort), _OTHER_JOB)
         _lose(made, SCRIPT, _OTHER_PACKAGES)
     return made
+
+
+def _take_checkpoint(made: Snapshot, snapshot: Snapshot, run: RunNeeds) -> None:
+    """Keeps the snapshot's checkpoint if the command resumes from it, whose files are there."""
+    command = made.get(LaunchCommand)
+    if run.checkpoint is not None or not isinstance(command, LaunchCommand):
+        return
+    given = resumed_by(command, run)
+    if given is None:
+        return
+    saved, folder = snapshot.get(Checkpoint), snapshot.run.cwd
+    there = posixpath.normpath(posixpath.join(folder, given))
+    if isinstance(saved, Checkpoint) and there == posixpath.normpath(
+        posixpath.join(folder, saved.path)
+    ):
+        made.put(msgspec.structs.replace(saved, resumed=True))
+        return
+    what = "text" if snapshot.pasted else "snapshot"
+    detail = (
+        f"the command resumes from `{given}`, which the {what} does not contain: pass a directory"
+        " of this machine with `--checkpoint`"
+    )
+    _lose(made, (Checkpoint,), Missing(why=Why.NOT_ASKED, detail=detail))
 
 
 def _pasted_files(made: Snapshot, run: RunNeeds) -> frozenset[type[Fact]]:

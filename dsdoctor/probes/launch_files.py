@@ -48,6 +48,7 @@ _BASES = ("base_model", "base_model_name_or_path", "base_model_path", "base_mode
 _CHOICES = frozenset(
     {"1", "0", "auto", "best", "false", "last", "latest", "no", "none", "null", "true", "yes"}
 )
+_RESUME = "resume_from_checkpoint"
 #: A checkpoint of transformers in the output directory.
 _CHECKPOINT = re.compile(r"checkpoint-(\d{1,18})")
 #: The beginning of a path, which no name of the hub has.
@@ -264,16 +265,26 @@ def _resumed(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:
 
     A bare name that is no folder here may be one of the output directory.
     """
-    given = _option(command, run, "resume_from_checkpoint")
-    if run.trainer_values.get("resume_from_checkpoint") == given == "true":
+    given = _option(command, run, _RESUME)
+    if run.trainer_values.get(_RESUME) == given == "true":
         return _newest(host, command, run)
+    folder = resumed_by(command, run)
+    if folder and "/" not in folder and not _exists(host, posixpath.join(run.cwd, folder)):
+        return None
+    return folder
+
+
+def resumed_by(command: LaunchCommand, run: RunNeeds) -> str | None:
+    """The checkpoint that the script's arguments name, wherever it is; None if they name none.
+
+    >>> words = ("--resume_from_checkpoint", "out/c")
+    >>> resumed_by(LaunchCommand(launcher="torchrun", script_args=words), RunNeeds())
+    'out/c'
+    """
+    given = _option(command, run, _RESUME)
     if given.lower() in {"", *_CHOICES} or given.startswith("-") or _is_elsewhere(command, run):
         return None
-    if SYNTAX.search(given) or "://" in given:
-        return None
-    if "/" not in given and not _exists(host, posixpath.join(run.cwd, given)):
-        return None
-    return given
+    return None if SYNTAX.search(given) or "://" in given else given
 
 
 def _newest(host: Host, command: LaunchCommand, run: RunNeeds) -> str | None:

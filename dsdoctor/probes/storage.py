@@ -28,8 +28,8 @@ from dsdoctor.records import decode
 
 #: Reading the names and archive directories of a thousand shards on a network disk.
 CHECKPOINT_SECONDS = 60.0
-#: The same with every byte read (`--deep`).
-WHOLE_SECONDS = 150.0
+#: The same with `--quick`, of one that the command resumes from; with every byte read (`--deep`).
+QUICK_SECONDS, WHOLE_SECONDS = 5.0, 150.0
 #: A trial write of 1 MiB with fsync.
 WRITE_SECONDS = 15.0
 #: `quota` queries the NFS servers one after another.
@@ -325,8 +325,8 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
     head = next((record for record in records if "folder" in record), None)
     if head is None:
         return Checkpoint(path=path, error="it could not be examined")
-    if head.get("error"):
-        return Checkpoint(path=path, error=str(head["error"]))
+    if error := head.get("error"):
+        return Checkpoint(path=path, error=str(error))
     files: list[CheckpointFile] = []
     numbers: dict[str, Any] = {}
     for record in records:
@@ -367,34 +367,33 @@ def parse_checkpoint(path: str, records: Sequence[Mapping[str, Any]], whole: boo
 @probe
 def checkpoint(host: Host, run: RunNeeds, launch: LaunchFiles | Missing) -> Checkpoint:
     """The checkpoint of --checkpoint or of the command, or its model's weights, read by a child."""
-    files = launch if isinstance(launch, LaunchFiles) and not run.quick else LaunchFiles()
+    files = launch if isinstance(launch, LaunchFiles) else LaunchFiles()
+    if run.quick:
+        files = LaunchFiles(resumed=files.resumed)
     resumed = run.checkpoint is None and files.resumed is not None
     given = (named := run.checkpoint or files.resumed or files.loaded) or files.model_folder
     if given is None:
         raise HostError(Why.NOT_ASKED, "no checkpoint was passed (`--checkpoint DIR`)")
-    cwd = run.cwd if run.cwd not in ("", ".") else str(host.query("cwd"))
-    folder = posixpath.normpath(posixpath.join(cwd, given))
+    folder = str(host.query("cwd")) if run.cwd in ("", ".") else run.cwd
+    folder = posixpath.normpath(posixpath.join(folder, given))
     argv = [str(host.query("executable")), str(_CHILDREN / "checkpoint.py"), folder]
-    limit = WHOLE_SECONDS if run.deep else CHECKPOINT_SECONDS
-    argv += ["--whole"] if run.deep else []
+    brief = run.quick and resumed
+    limit = WHOLE_SECONDS if run.deep else QUICK_SECONDS if brief else CHECKPOINT_SECONDS
     loading = (run.config or {}).get("checkpoint")
-    if isinstance(loading, dict) and loading.get("load_universal") is True:
-        argv.append("--universal")
+    universal = isinstance(loading, dict) and loading.get("load_universal") is True
+    argv += ["--whole"] * run.deep + ["--universal"] * universal
     result = host.run(argv, timeout=limit)
     records = decode(result.stdout)
+    read = sum("file" in record for record in records)
     if result.timed_out:
-        read = sum("file" in record for record in records)
-        raise HostError(
-            Why.TIMEOUT,
-            f"the checkpoint `{given}` was not read within {limit:g} s ({read} files were)",
-        )
+        late = f"the checkpoint `{given}` was not read within {limit:g} s ({read} files were)"
+        raise HostError(Why.NOT_ASKED if brief else Why.TIMEOUT, late + " (`--quick`)" * brief)
     fact = msgspec.structs.replace(parse_checkpoint(given, records, run.deep), resumed=resumed)
     if named and not (run.checkpoint or resumed) and fact.latest is None:  # then none is loaded
         raise HostError(Why.NOT_ASKED, f"`{given}` contains no checkpoint yet")
     if not named and {file.role for file in fact.files} != {"weights"}:
         raise HostError(Why.NOT_ASKED, f"`{given}` contains no weights that dsdoctor knows")
-    finished = any(record.get("done") for record in records)
-    if fact.error is None and fact.tag_exists and not finished:
+    if fact.error is None and fact.tag_exists and not any(one.get("done") for one in records):
         told = f"the checkpoint `{given}` could not be read: {result.error_text}"
         raise HostError(Why.BROKEN, told)
     return fact

@@ -43,6 +43,7 @@ PREFIXES = (
 NAMES = frozenset(
     {
         "ALL_PROXY",
+        "ASCEND_RT_VISIBLE_DEVICES",
         "CC",
         "CFLAGS",
         "CONDA_DEFAULT_ENV",
@@ -89,6 +90,8 @@ NAMES = frozenset(
         "VIRTUAL_ENV",
         "WORLD_SIZE",
         "XDG_CACHE_HOME",
+        "ZE_AFFINITY_MASK",
+        "ZE_FLAT_DEVICE_HIERARCHY",
         "all_proxy",
         "http_proxy",
         "https_proxy",

@@ -9,7 +9,8 @@ other ranks wait for them.
 Request as many ranks as there are GPUs, or make more GPUs visible to the job.
 
 ## References
-deepspeed/launcher/runner.py (`apply_num_nodes_and_gpus`), torch/distributed/run.py
+deepspeed/launcher/runner.py (`apply_num_nodes_and_gpus`), torch/distributed/run.py,
+deepspeed/accelerator/ (`visible_devices_envs`: what selects the devices of each accelerator)
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator
 
 from dsdoctor.api import (
     Condition,
+    DeepSpeedLive,
     Environment,
     Finding,
     Gpus,
@@ -26,10 +28,13 @@ from dsdoctor.api import (
     LaunchCommand,
     Level,
     Missing,
+    Packages,
     RunNeeds,
     Scope,
     Signature,
     Status,
+    TorchBuild,
+    TorchLive,
     Why,
     check,
     fail,
@@ -40,7 +45,14 @@ from dsdoctor.api import (
     warn,
     whole,
 )
-from dsdoctor_checks._util import hosts_may_be_listed, may_be_set, ranks_of_mpirun
+from dsdoctor_checks._util import (
+    hosts_may_be_listed,
+    may_be_set,
+    other_accelerator,
+    ranks_of_mpirun,
+)
+
+from ._other_devices import devices_of
 
 CONDITION = Condition("invalid-device-ordinal", id="DSD1205", scope=Scope.JOB, since="0.1")
 
@@ -62,6 +74,10 @@ def ranks_have_devices(
     environment: Environment | Missing,
     hostfile: Hostfile | Missing,
     run: RunNeeds,
+    torch: TorchBuild | Missing,
+    deepspeed: DeepSpeedLive | Missing,
+    packages: Packages | Missing,
+    live: TorchLive | Missing,
 ) -> Iterator[Finding]:
     """Compares the ranks of one node with its devices."""
     kind = command.inner or command.launcher
@@ -102,24 +118,15 @@ def ranks_have_devices(
             devices=run.container_gpus,
         )
         return
-    if isinstance(gpus, Missing):
-        # on a machine without a driver, a variable of the shell says nothing of the job's node
-        shell = environment if gpus.why is Why.NOT_ASKED else gpus
-        listed = None if kind == "deepspeed" else visible_count(command, shell)
-        if listed and asked > listed:
-            name = "gpu_ids" if has_gpu_ids(command) else "CUDA_VISIBLE_DEVICES"
-            what = _gpus(listed)
-            yield _too_many(
-                f"{asked} ranks are requested on this node, but `{name}` lists {what}",
-                _OPTION[kind],
-                ranks=asked,
-                devices=listed,
-            )
-        else:
-            status = Status.UNKNOWN if gpus.is_unknown else Status.SKIP
-            yield Finding(status=status, message=gpus.detail)
+    if isinstance(gpus, Missing) or not gpus.gpus:
+        unread = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
+        found = None
+        if not (unread or has_gpu_ids(command) or run.container):
+            other = other_accelerator(torch, deepspeed, packages, environment)
+            found = devices_of(other, command, environment, live) if other else None
+        yield from _without_gpus(command, asked, gpus, environment, found)
         return
-    if any(gpu.mig_devices for gpu in gpus.gpus) or not gpus.gpus:
+    if any(gpu.mig_devices for gpu in gpus.gpus):
         return  # a MIG device is a device
     have = gpus.count or len(gpus.gpus)
     shown = None if kind == "deepspeed" else visible_count(command, environment, have)
@@ -135,6 +142,49 @@ def ranks_have_devices(
         devices=devices,
         gpus=have,
     )
+
+
+def _without_gpus(
+    command: LaunchCommand,
+    asked: int,
+    gpus: Gpus | Missing,
+    environment: Environment | Missing,
+    other: tuple[int, str] | None,
+) -> Iterator[Finding]:
+    """Compares ranks with the devices of another accelerator, or with those that a variable lists."""
+    kind = command.launcher
+    if other is not None:
+        devices, name = other
+        what = "1 device" if devices == 1 else f"{devices} devices"
+        if asked <= devices:
+            yield ok(ranks=asked, devices=devices)
+            return
+        yield _too_many(
+            f"{asked} ranks are requested on this node, but `{name}` lists {what}"
+            if name
+            else f"{asked} ranks are requested on this node, but torch finds {what}",
+            _OPTION[kind],
+            ranks=asked,
+            devices=devices,
+        )
+        return
+    if not isinstance(gpus, Missing):
+        return
+    # on a machine without a driver, a variable of the shell says nothing of the job's node
+    shell = environment if gpus.why is Why.NOT_ASKED else gpus
+    listed = None if kind == "deepspeed" else visible_count(command, shell)
+    if listed and asked > listed:
+        name = "gpu_ids" if has_gpu_ids(command) else "CUDA_VISIBLE_DEVICES"
+        what = _gpus(listed)
+        yield _too_many(
+            f"{asked} ranks are requested on this node, but `{name}` lists {what}",
+            _OPTION[kind],
+            ranks=asked,
+            devices=listed,
+        )
+        return
+    status = Status.UNKNOWN if gpus.is_unknown else Status.SKIP
+    yield Finding(status=status, message=gpus.detail)
 
 
 #: Options of mpirun that name hosts or place ranks on them (Open MPI 4 and 5, MPICH 4), ...

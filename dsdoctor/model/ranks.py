@@ -35,17 +35,18 @@ class Ranks(msgspec.Struct, frozen=True):
 def visible_count(
     command: LaunchCommand | None, environment: Environment | Missing, have: int | None = None
 ) -> int | None:
-    """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set.
+    """Number of devices in `CUDA_VISIBLE_DEVICES`; None when it is not set, or not known.
 
     Accelerate sets it to its `gpu_ids` (1.15 utils/launch.py). CUDA ignores an index that is not
-    below `have`, the number of GPUs, and all entries after it.
+    below `have`, the number of GPUs, or that is no index, and all entries after it.
     """
     value = visible_devices(command, environment)
     if value is None:
         return None
     words = [word.strip() for word in value.split(",")]
     for place, word in enumerate(words):
-        if word == "-1" or (have and word.isdecimal() and int(word[:9]) >= have):
+        is_uuid = word.lower().startswith(("gpu-", "mig-"))
+        if not is_uuid and (not word.isdecimal() or (have and int(word[:9]) >= have)):
             words = words[:place]
             break
     return len([word for word in words if word])
@@ -60,13 +61,17 @@ def has_gpu_ids(command: LaunchCommand) -> bool:
 def visible_devices(
     command: LaunchCommand | None, environment: Environment | Missing
 ) -> str | None:
-    """`CUDA_VISIBLE_DEVICES` of the ranks, as far as the command and the environment set it."""
+    """`CUDA_VISIBLE_DEVICES` of the ranks, as far as the command and the environment set it.
+
+    None also for what a shell may still replace.
+    """
     if command and has_gpu_ids(command):
-        return command.options["gpu_ids"]
-    value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
-    if value is None and isinstance(environment, Environment):
-        value = environment.get("CUDA_VISIBLE_DEVICES")
-    return value
+        value: str | None = command.options["gpu_ids"]
+    else:
+        value = command.env.get("CUDA_VISIBLE_DEVICES") if command else None
+        if value is None and isinstance(environment, Environment):
+            value = environment.get("CUDA_VISIBLE_DEVICES")
+    return None if value is not None and "$" in value else value
 
 
 def _machine(

@@ -58,6 +58,10 @@ def _exists(token: str, gpus: Gpus) -> bool:
     return find(gpus.gpus, token) is not None
 
 
+#: What old releases of Slurm (18.08 gres_common.c) set without a GPU; slurm-gpus-not-visible names it.
+_WITHOUT_GPU = "NoDevFiles"
+
+
 def _are_uuids_known(token: str, gpus: Gpus) -> bool:
     """Whether the UUIDs that an entry could match are known."""
     if token.startswith("MIG-"):
@@ -95,9 +99,13 @@ def _select_nvidia(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Ite
     complete = gpus.stopped_at is None
     value = variable(env, "CUDA_VISIBLE_DEVICES")
     tokens = visible_tokens(env)
+    in_slurm = bool(variable(env, "SLURM_JOB_ID"))
     for token in tokens or ():
         if _exists(token, gpus) or (not complete and not token.isdecimal()):
             continue
+        if token == _WITHOUT_GPU and in_slurm:
+            yield skip("Slurm has set `CUDA_VISIBLE_DEVICES` for a job that has no GPU")
+            return
         if not _are_uuids_known(token, gpus):
             yield skip(f"the UUIDs to compare `{token}` with are not known")
             return
@@ -106,7 +114,7 @@ def _select_nvidia(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> Ite
             effect="CUDA ignores that entry and all after it, and ranks find no device",
             hint="remove `CUDA_VISIBLE_DEVICES` from the job script: Slurm sets it, and numbers the GPUs"
             " that the job sees from 0"
-            if variable(env, "SLURM_JOB_ID")
+            if in_slurm
             else "use indices or UUIDs that `nvidia-smi -L` lists, or unset `CUDA_VISIBLE_DEVICES`",
             cuda_visible_devices=value,
             entry=token,

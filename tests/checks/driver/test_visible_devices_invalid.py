@@ -36,6 +36,19 @@ CHECK = visible_devices_invalid.names_exist
             id="an empty list hides all GPUs on purpose",
         ),
         pytest.param(
+            {
+                "gpus": m.gpus("A100"),
+                "environment": m.env(CUDA_VISIBLE_DEVICES="NoDevFiles", SLURM_JOB_ID="7"),
+            },
+            ["skip"],
+            id="a Slurm job that has no GPU",
+        ),
+        pytest.param(
+            {"gpus": m.gpus("A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="NoDevFiles")},
+            ["fail"],
+            id="the same word outside a job",
+        ),
+        pytest.param(
             {"gpus": m.gpus("A100", "A100"), "environment": m.env(CUDA_VISIBLE_DEVICES="-1")},
             ["ok"],
             id="-1 hides all GPUs on purpose",

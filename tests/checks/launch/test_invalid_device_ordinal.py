@@ -65,6 +65,9 @@ def test_ranks(line: str, visible: str | None, status: str) -> None:
         pytest.param("0,-1,1", 1, id="a-mark-of-the-end"),
         pytest.param("9,0", 0, id="a-wrong-index-first"),
         pytest.param("GPU-1,GPU-2,GPU-3", 3, id="uuids"),
+        pytest.param("MIG-1", 1, id="a-slice"),
+        pytest.param("0,x,2,3", 1, id="a-word"),
+        pytest.param("NoDevFiles", 0, id="what-old-releases-of-slurm-set-without-a-gpu"),
     ],
 )
 def test_cuda_ignores_what_follows_a_wrong_entry(visible: str, devices: int) -> None:
@@ -78,6 +81,27 @@ def test_cuda_ignores_what_follows_a_wrong_entry(visible: str, devices: int) -> 
     assert found.evidence["devices"] == devices
     assert f"has {devices} of 4 GPUs visible" in found.message
     assert ("--nproc-per-node" in found.hint) == bool(devices)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(
+            "CUDA_VISIBLE_DEVICES=$GPUS torchrun --nproc_per_node 4 t.py", id="a variable"
+        ),
+        pytest.param("accelerate launch --gpu_ids $GPUS --num_processes 4 t.py", id="an option"),
+    ],
+)
+def test_what_a_shell_replaces_is_not_counted(line: str) -> None:
+    for visible in ("0,1,2,3", "0"):
+        environment = env(CUDA_VISIBLE_DEVICES=visible)
+        judged = judge(
+            unit.ranks_have_devices,
+            launch_command=command(line),
+            gpus=gpus(4),
+            environment=environment,
+        )
+        assert judged.statuses == ["ok"]
 
 
 @pytest.mark.parametrize(("have", "words"), [(1, "it has 1 GPU"), (2, "it has 2 GPUs")])

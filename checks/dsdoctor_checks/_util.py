@@ -372,7 +372,8 @@ def capabilities(
     Reported by NVML, else by torch, whose device numbers then apply.
     """
     told = {
-        f"GPU {gpu.index} ({gpu.name or 'unnamed'})": gpu.cc
+        (f"GPU {gpu.index}" if gpu.index is not None else "a GPU")
+        + f" ({gpu.name or 'unnamed'})": gpu.cc
         for gpu in chosen(gpus, run, env)
         if gpu.cc is not None
     }

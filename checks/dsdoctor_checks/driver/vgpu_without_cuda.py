@@ -29,6 +29,7 @@ from dsdoctor.api import (
     ok,
 )
 from dsdoctor_checks._util import chosen
+from dsdoctor_checks.gpu._util import named
 
 CONDITION = Condition(
     "vgpu-without-cuda",
@@ -50,7 +51,7 @@ def types_have_cuda(gpus: Gpus, run: RunNeeds, env: Environment | Missing) -> It
             yield ok(gpu=gpu.index, name=gpu.name)
             continue
         yield fail(
-            f"GPU {gpu.index} ({gpu.name}) is a virtual GPU of the {found['series']}-series, but only"
+            f"{named(gpu)} is a virtual GPU of the {found['series']}-series, but only"
             " the Q- and C-series have CUDA",
             effect="CUDA finds no device, and the job exits at startup or runs on the CPU",
             hint="ask the administrator for a vGPU type whose name ends with `Q` or `C`",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from dsdoctor.api import Environment, Finding, Gpu, Gpus, Missing, RunNeeds, skip
 from dsdoctor_checks._util import chosen, listed
@@ -72,17 +72,28 @@ def skip_unreported(
     gpus: tuple[Gpu, ...], value: Callable[[Gpu], object], field: str, what: str
 ) -> Iterator[Finding]:
     """Skips for the GPUs that do not report a value, with NVML's reason if it had one."""
-    silent: dict[str, list[int]] = {}
+    silent: dict[str, list[Gpu]] = {}
     for gpu in gpus:
         if value(gpu) is None:
             unread = gpu.unread.get(field) or gpu.unread.get("handle")
             reason = unread.name if unread else ""
-            silent.setdefault(reason, []).append(gpu.index)
-    for reason, indices in silent.items():
-        verb = "does" if len(indices) == 1 else "do"
+            silent.setdefault(reason, []).append(gpu)
+    for reason, those in silent.items():
         yield skip(
-            f"{'GPU' if len(indices) == 1 else 'GPUs'} {listed(indices)} {verb} not report {what}"
-            + (f" ({reason})" if reason else ""),
-            gpus=indices,
+            f"{_subject(those)} not report {what}" + (f" ({reason})" if reason else ""),
+            gpus=[gpu.index for gpu in those],
             why=reason or None,
         )
+
+
+def _subject(gpus: Sequence[Gpu]) -> str:
+    """Several GPUs and their verb; of some, a paste gives no index.
+
+    >>> _subject([Gpu(index=0), Gpu(index=3)])
+    'GPUs 0 and 3 do'
+    """
+    numbers: list[int | None] = [gpu.index for gpu in gpus]
+    if None in numbers:
+        names = list(dict.fromkeys(named(gpu) for gpu in gpus))
+        return f"{listed(names)} {'does' if len(names) == 1 else 'do'}"
+    return f"GPU {numbers[0]} does" if len(numbers) == 1 else f"GPUs {listed(numbers)} do"

@@ -47,6 +47,7 @@ from dsdoctor.api import (
 )
 from dsdoctor_checks._util import chosen, node_count
 from dsdoctor_checks._where import on_host
+from dsdoctor_checks.gpu._util import named
 from dsdoctor_checks.nccl._settings import settings
 
 CONDITION = Condition("imex-unavailable", id="DSD809", scope=Scope.NODE, since="0.1")
@@ -91,7 +92,7 @@ def imex_serves_the_nodes(
         return
     gpu = spanning[0]
     yield fail(
-        f"NVLink connects GPU {gpu.index} ({gpu.name}) with other nodes, but"
+        f"NVLink connects {named(gpu)} with other nodes, but"
         " `/dev/nvidia-caps-imex-channels` has no channel",
         effect="NCCL stops with `MNNVL is available but not working on this system` in a run over"
         " several nodes",

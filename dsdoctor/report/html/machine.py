@@ -12,6 +12,7 @@ from dsdoctor.model.facts.gpu import Gpu, Gpus, GpuTopology
 from dsdoctor.model.facts.pci import PciPlace, PciTree
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.matrix_of import ranges
+from dsdoctor.model.partial import NotStated
 from dsdoctor.report.html.page import gib
 from dsdoctor.report.html.svg import Drawing, Part, Shape, circle, line, stacked, text
 
@@ -96,18 +97,19 @@ def picture(
     found: Found,
 ) -> Machine | None:
     """The picture of a machine, None if no GPU was read."""
-    if isinstance(gpus, Missing) or not gpus.gpus:
+    if isinstance(gpus, Missing) or not (listed := _listed(gpus)):
         return None
     notes = []
     if isinstance(tree, Missing):
         notes.append(f"PCIe switches and network adapters are not shown: {tree.detail}")
     if isinstance(topology, Missing):
         notes.append(f"links between GPUs are not shown: {topology.detail}")
-    if gpus.count is not None and gpus.count > len(gpus.gpus):
-        notes.append(f"{gpus.count} GPUs are installed, {len(gpus.gpus)} were read")
-    names = {gpu.name for gpu in gpus.gpus}
+    count = _count(gpus)
+    if count is not None and count > len(listed):
+        notes.append(f"{count} GPUs are installed, {len(listed)} were read")
+    names = {gpu.name for gpu in listed}
     rows: list[tuple[int | None, tuple[str, ...], Device]] = []
-    for gpu in gpus.gpus:
+    for gpu in listed:
         place = None if isinstance(tree, Missing) else tree.gpu(gpu.pci_bdf)
         numa = gpu.numa_node if place is None or place.numa_node is None else place.numa_node
         rows.append(
@@ -116,22 +118,22 @@ def picture(
     for nic in () if isinstance(tree, Missing) else tree.nics:
         device = Device(name=nic.name, kind="nic", lines=("RDMA adapter", nic.bdf))
         rows.append((nic.numa_node, _pci_path(nic), device))
-    if len(rows) == len(gpus.gpus) and not any(one.lines or one.words for _, _, one in rows):
+    if len(rows) == len(listed) and not any(one.lines or one.words for _, _, one in rows):
         return None  # of a paste: that there are so many GPUs is said above the findings
     numa_boxes: list[tuple[int | None, Box]] = []
     for node in sorted({row[0] for row in rows}, key=lambda node: (node is None, node)):
         inside = [(way, device) for numa, way, device in rows if numa == node]
         name = "NUMA node not reported" if node is None else f"NUMA node {node}"
-        cpus = _cpus(gpus.gpus, node)
+        cpus = _cpus(listed, node)
         box = Box("numa", f"{name} · CPUs {cpus}" if cpus else name)
         _fill(box, inside, 0)
         numa_boxes.append((node, box))
     links, ring = None, ""
-    named_ones = [gpu for gpu in gpus.gpus if is_chosen(gpu, run)]
+    named_ones = [gpu for gpu in listed if is_chosen(gpu, run)]
     if not isinstance(topology, Missing):
         joined = {frozenset((p.a, p.b)): p.nvlinks for p in topology.pairs if p.nvlinks}
-        order = ring_of([gpu.index for gpu in named_ones or gpus.gpus], joined)
-        links = _links(gpus.gpus, topology, run, order)
+        order = ring_of([gpu.index for gpu in named_ones or listed], joined)
+        links = _links(listed, topology, run, order)
         ring = "" if links is None else _ring_words(order, joined)
     return Machine(
         numa=_in_sockets(numa_boxes, {} if isinstance(tree, Missing) else _sockets(tree)),
@@ -254,7 +256,24 @@ def _bridge(
     return ("switch", f"PCIe switch {name}") if switch else ("port", f"PCIe port {name}")
 
 
+def _listed(gpus: Gpus) -> tuple[Gpu, ...]:
+    """The GPUs that were read; of a paste, the list may be longer, and have no length."""
+    try:
+        return tuple(gpu for gpu in gpus.gpus)  # a tuple asks for the length
+    except NotStated:
+        return ()
+
+
+def _count(gpus: Gpus) -> int | None:
+    """How many are installed; None if a paste does not say so."""
+    try:
+        return gpus.count
+    except NotStated:
+        return None
+
+
 def _gpu(gpu: Gpu, run: RunNeeds, found: Sequence[tuple[str, str]], *, named: bool) -> Device:
+    number: int | None = gpu.index  # of some GPUs, a paste gives none
     lines = [gpu.name or "name not reported"] if named else []
     if gpu.pci_bdf:
         lines.append(gpu.pci_bdf)
@@ -291,7 +310,7 @@ def _gpu(gpu: Gpu, run: RunNeeds, found: Sequence[tuple[str, str]], *, named: bo
     drawn = [status, *(_DRAWN[one] for one, _ in found if one in _DRAWN)]
     words += dict.fromkeys(condition for _, condition in found)
     return Device(
-        name=f"GPU {gpu.index}",
+        name="GPU" if number is None else f"GPU {number}",
         kind="gpu",
         lines=tuple(lines),
         status=next(one for one in ("fail", "warn", "ok") if one in drawn),

@@ -35,7 +35,7 @@ _MINOR = re.compile(r"\s+Minor Number\s+: (?P<number>\d{1,3})\s*$")
 
 
 #: Products that are virtual GPUs: the type that the host assigned ends the name, `-8C`, `-1-5CME`.
-_VGPU_TYPE = re.compile(r"-\d{1,3}(?:-\d{1,3})?[ABCQ](?:ME)?$")
+_VGPU_TYPE = re.compile(r"-\d{1,3}(?:-\d{1,3})?[ABCQ]\d?(?:ME)?$")
 #: A license that a virtual GPU does without; a whole GPU in a virtual machine is not restricted.
 _RESTRICTED = re.compile(r"Unlicensed \(Restricted\)")
 

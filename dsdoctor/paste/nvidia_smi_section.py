@@ -63,6 +63,8 @@ _ALONE = {
     "TPC Repair Pending": "ECC Errors/",
     "SRAM Threshold Exceeded": "ECC Errors/Aggregate/",
     "GPU Recovery Action": "",
+    "Persistence Mode": "",
+    "Compute Mode": "",
     "GSP Firmware Version": "",
 }
 #: The first two lines of a block whose own first line was cut off.

@@ -160,6 +160,13 @@ LICENSE = section(
             id="a reset, newer driver",
         ),
         pytest.param(
+            "    Compute Mode                          : {word}\n",
+            {"word": "Prohibited"},
+            {"word": "Default"},
+            "gpu-busy-exclusive-mode",
+            id="the compute mode",
+        ),
+        pytest.param(
             LICENSE,
             {"word": "Unlicensed (Restricted)"},
             {"word": "Licensed (Expiry: 2027-1-14 10:0:0 GMT)"},
@@ -248,6 +255,7 @@ NAMED = """\
         pytest.param("GRID V100D-8C", "", {"vgpu-unlicensed"}, id="a type of vGPU"),
         pytest.param("NVIDIA A100-1-5CME", "", {"vgpu-unlicensed"}, id="one on a MIG device"),
         pytest.param("NVIDIA RTX6000-Ada-24Q", "", {"vgpu-unlicensed"}, id="one for graphics"),
+        pytest.param("GRID P40-1B4", "", {"vgpu-unlicensed", "vgpu-without-cuda"}, id="a desktop"),
         pytest.param("NVIDIA A40", " (Restricted)", {"vgpu-unlicensed"}, id="a restriction"),
         pytest.param("NVIDIA A40", " (Unrestricted)", set[str](), id="a whole GPU in a machine"),
         pytest.param("NVIDIA A100-SXM4-40GB", "", set[str](), id="a product that ends alike"),
@@ -262,7 +270,7 @@ def test_a_name_shows_a_virtual_gpu_where_its_mode_was_cut_out(
     whole = f"==============NVSMI LOG==============\n\nGPU 00000000:02:00.0\n{text}"
     assert set(troubles(whole)) == conditions
     mode = "    GPU Virtualization Mode\n        Virtualization Mode               : {}\n"
-    assert not troubles(whole + mode.format("Pass-Through"))
+    assert "vgpu-unlicensed" not in troubles(whole + mode.format("Pass-Through"))
 
 
 PENDING = REMAPPED.format(count=1, pending="Yes", failed="No")

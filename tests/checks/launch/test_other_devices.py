@@ -61,6 +61,13 @@ def judged(line: str, variables: dict[str, str], **facts: Any) -> Judged:
         pytest.param(
             EIGHT, NPU, {"ASCEND_RT_VISIBLE_DEVICES": "$X"}, "skip", id="no list of numbers"
         ),
+        pytest.param(
+            "accelerate launch --gpu_ids 0,1 --num_processes 2 t.py",
+            NPU,
+            {"ASCEND_RT_VISIBLE_DEVICES": "4"},
+            "skip",
+            id="accelerate sets the variable itself",
+        ),
         pytest.param(EIGHT, XPU, TILES, "fail", id="eight ranks on four tiles"),
         pytest.param(FOUR, XPU, TILES, "ok", id="four ranks on four tiles"),
         pytest.param(

@@ -119,7 +119,7 @@ SIGNATURES = (
         ),
     ),
     Signature(
-        pattern=r"reducing loss scale to (?:0\.0\b|\d[.\d]*e-(?:0[3-9]|[1-9]\d))|Attempted loss scale: 1(?:\.0)?, (?:reducing to|but hysteresis)|gradients are (?:Nan|NaN|nan)|Fatal error: gradients are inconsistent",
+        pattern=r"reducing loss scale to (?:0\.0\b|\d[.\d]*e-(?:0[3-9]|[1-9]\d))|Attempted loss scale: [01](?:\.0)?, (?:reducing to|but hysteresis)|gradients are (?:Nan|NaN|nan)|Fatal error: gradients are inconsistent",
         source=(
             "apex amp/scaler.py; deepspeed 0.3-0.19 runtime/fp16/loss_scaler.py; fairseq 0.6-0.12 "
             "trainer.py"
@@ -127,6 +127,7 @@ SIGNATURES = (
         examples=(
             "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 4.76837158203125e-07",
             "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1",
+            "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 0, reducing to 0",
             "FloatingPointError: gradients are Nan/Inf",
             "Fatal error: gradients are inconsistent",
         ),

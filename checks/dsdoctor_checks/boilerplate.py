@@ -14,6 +14,13 @@ BOILERPLATE = (
         ),
     ),
     Boilerplate(
+        pattern=r"\bras/\w{1,40}\.(?:cc|h):\d{1,6} NCCL WARN .*",
+        source="nccl 2.24-2.32 src/ras: the service that ncclras asks, which NCCL does without",
+        examples=(
+            "h:1:2 [0] ras/client_support.cc:160 NCCL WARN Call to bind failed: Address already in use",
+        ),
+    ),
+    Boilerplate(
         pattern=r"\(1\) The process is killed by SIGKILL by OOM killer due to high memory usage.*",
         source="ray 2.0-2.50 src/ray/gcs/gcs_server, python/ray/exceptions.py",
         examples=(

@@ -48,7 +48,8 @@ BOXED = lazy(r"\s*[│|]\s+(?:(?:❱\s+)?\d{1,6}\s[│|\s]|[│|]\s*$)")
 #: its launcher (1.9-2.13 elastic/multiprocessing/api.py) says that it ends the other workers. pip
 #: (22-25 cli/subprocess.py) ends what it says of another program with a note.
 LAST_WORDS = lazy(
-    r"NCCL WARN (?!Missing \"|LL cutoff points|Failed to open libibverbs\.so)"
+    r"(?:^|[\s\d]] )(?!ras/)(?:[\w/.]{1,80}:\d{1,6} )?NCCL WARN"
+    r" (?!Missing \"|LL cutoff points|Failed to open libibverbs\.so)"
     r"|\[[EF]\d{3,4}[ \d:.]+ \S+\.(?:cpp|cc|cu):|\bCaught signal \d|[Rr]eceived SIGTERM\b"
     r"|^(?:(?!\s*(?:Last )?State:).*[\]\s])?Terminated$"
     r"|^\s*(?:\w{3,60}\()?E[A-Z1-9]\d{4}\)?(?:\[PID: ?\d{1,9}\]|: )"

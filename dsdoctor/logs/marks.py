@@ -51,9 +51,30 @@ WORDS = {
     "trl-pinned": "trl==",
     "triton-pinned": "triton==",
 }
+#: What a process prints as it aborts, so what follows is of others, or a dump of its state.
+ABORTS = {
+    "python-abort": ("Fatal Python error: ", r"Fatal Python error: "),  # CPython 3.3-3.14
+    # glibc 2.26-2.41 malloc/malloc.c, debug/fortify_fail.c
+    "glibc-free": ("free(): ", r"^(?:\S+: )?free\(\): (?:invalid|double)"),
+    "glibc-double": ("double free or corruption", r"^(?:\S+: )?double free or corruption"),
+    "glibc-malloc": ("malloc(): ", r"^(?:\S+: )?malloc\(\): \w"),
+    "glibc-size": ("corrupted size vs. prev_size", r"^(?:\S+: )?corrupted size vs\. prev_size"),
+    "glibc-stack": ("stack smashing detected", r"\*\*\* stack smashing detected \*\*\*"),
+    # ROCR 1-7 core/runtime/runtime.cpp; ROCclr 3-7 rocdevice.cpp, which Hygon's DTK writes large
+    "rocr-fault": ("Memory access fault by GPU", r"Memory access fault by GPU .{1,60}on address"),
+    "rocr-hang": ("HW Exception by GPU node-", r"HW Exception by GPU node-\d"),
+    "hsa-queue": ("borting with error : HSA_STATUS", r"\b[Aa]borting with error : HSA_STATUS"),
+    # glog 0.3-0.7 signalhandler.cc, whose stack follows; absl 2020-2025 failure_signal_handler.cc
+    "signal-stack": (
+        " received by PID ",
+        r"\*\*\* SIG[A-Z]{3,5} \(@0x[0-9a-f]+\) received by PID ",
+    ),
+    "signal-time": (" received at time=", r"\*\*\* SIG[A-Z]{3,5} received at time=\d"),
+}
 #: All marks: name to (literal, pattern).
 MARKS: dict[str, tuple[str, str]] = {
     **{name: (literal, re.escape(literal)) for name, literal in WORDS.items()},
+    **ABORTS,
     "world": ("dist_world_size=", r"dist_world_size=(?P<n>\d+)"),
     "died": (
         "exits with return code",
@@ -185,6 +206,7 @@ FATAL_MARKS = (
     "slurm-step",
     "terminate",
     "segfault",
+    *ABORTS,
 )
 MARK_LITERALS: dict[str, list[str]] = {}
 for _name, (_literal, _) in MARKS.items():

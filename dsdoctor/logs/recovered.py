@@ -14,7 +14,9 @@ from dsdoctor.logs.hits import FEW, TAIL, Scan
 from dsdoctor.logs.importing import is_importing
 from dsdoctor.logs.marks import END_OF_TRAINING, FATAL_MARKS, TRAINED
 from dsdoctor.logs.outlived import ALIVE, BUFFERED, covers, ends_all
+from dsdoctor.logs.prefixes import strip_prefixes
 from dsdoctor.logs.progress import LOADING, step_of
+from dsdoctor.logs.warning_lines import RETRIED
 from dsdoctor.model.diagnosis import Cause
 
 #: A field of `kubectl describe`, whose lines are in no order of time.
@@ -37,6 +39,24 @@ def training_continued(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
         if not any(step_of(text) and not LOADING.search(text) for text in behind):
             return False
     return seen
+
+
+def tried_again(causes: Sequence[Cause], scans: Sequence[Scan]) -> bool:
+    """Whether a run that was training warned of the causes, and tries again below.
+
+    Before its first step, a program may stop at what it has warned of.
+    """
+    named = {cause.condition for cause in causes}
+    hits = [hit for scan in scans for hit in scan.hits if hit.known.condition in named]
+    return bool(hits) and all(
+        hit.warned
+        and hit.steps
+        and any(
+            number > hit.line and RETRIED.search(strip_prefixes(text)[0])
+            for number, text in scans[hit.source].tail
+        )
+        for hit in hits
+    )
 
 
 #: A row of the table of `nvidia-smi`, with cells or a border, and the end of a quotation around it.

@@ -226,6 +226,7 @@ STATUS = lazy(
     r"|\b(?:terminated by|exited with) signal \d|^Set the environment variable HYDRA_FULL_ERROR=1"
     r"|^Finished: (?:FAILURE|ABORTED|UNSTABLE)$|^Build step '.{1,80}' marked build as failure$"
     r"|\bentered FATAL state\b|\bdependency failed to start: "
+    r"|\bSubmitted job triggered an exception$"  # submitit 1.0-1.5 core/submission.py
     r"|\bhave not registered within the timeout\b"
 )
 #: The same of a shell's job (bash 3.2-5.3, zsh 5.0-5.9), if it is a run, and of Travis CI's.

@@ -37,6 +37,7 @@ from dsdoctor.logs.recovered import (
     served_since,
     stopped_on_request,
     training_continued,
+    tried_again,
 )
 from dsdoctor.logs.shown import causes_of, first_error_of, line_of
 from dsdoctor.logs.starts import began_again, refused_start
@@ -161,7 +162,7 @@ def _ended_the_run(
     causes: Sequence[Cause], choice: Choice, run: Course, scans: Sequence[Scan]
 ) -> bool:
     """Whether causes explain an end of which no exception and no launcher tells."""
-    if training_continued(causes, scans):
+    if training_continued(causes, scans) or tried_again(causes, scans):
         return False
     if _only_hints(choice):
         return bool(causes) and _shows_nothing_else(choice, scans)

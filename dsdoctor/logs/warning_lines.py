@@ -98,6 +98,8 @@ def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
     True
     >>> is_warning("HTTP Error 429 thrown while requesting x", [], ["Retrying in 2s [Retry 1/5]."])
     True
+    >>> is_warning("HTTP Error 502", [], ["WARNING:hub:HTTP Error 502", "Retrying in 1s."])
+    True
     >>> is_warning("n1:7:7 [0] NCCL WARN Call to connect failed", [], [])
     False
     >>> is_warning("2024-03-01 10:00:00.123456: I external/local_tsl/a.cc:31] No GPU", [], [])
@@ -110,7 +112,8 @@ def is_warning(text: str, front: Sequence[str], behind: Sequence[str]) -> bool:
     if NOTICE in text or any(NOTICE in line for line in front):
         return True
     below = [strip_prefixes(line)[0] for line in behind[:REACH]]
-    if below and RETRIED.search(below[0]):
+    others = (line for line in below if text not in line)  # a second logger may print it as well
+    if RETRIED.search(next(others, "")):
         return True
     own = itertools.takewhile(lambda line: HEAD.search(line) is None, below)
     if any(QUOTED.search(line) for line in own):

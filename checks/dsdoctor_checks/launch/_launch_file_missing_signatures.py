@@ -315,4 +315,19 @@ SIGNATURES = (
         level=Level.STRONG,
         masks=("path-not-writable",),
     ),
+    Signature(
+        # a batch script goes on
+        pattern=r"(?:\bslurm_script|\S\.(?:sh|slurm|sbatch)): line \d{1,6}: (?P<program>\S{1,300}\.(?:sh|py|bash|slurm)): Permission denied$",
+        source="bash 3.2-5.3 execute_cmd.c, with glibc's words for EACCES; slurm names the script it runs slurm_script",
+        message="`{program}` may not be executed",
+        hint="make it executable (`chmod +x`), or name the interpreter in the script (`bash SCRIPT`, `python SCRIPT`)",
+        examples=(
+            "/var/spool/slurmd/job7/slurm_script: line 4: ./hosts.sh: Permission denied",
+            "run.sh: line 4: ./hosts.py: Permission denied",
+            "job.slurm: line 4: ./hosts.bash: Permission denied",
+            "job.sbatch: line 4: ./next.slurm: Permission denied",
+        ),
+        not_examples=("run.sh: line 4: out.log: Permission denied",),
+        goes_on=True,
+    ),
 )

@@ -30,4 +30,18 @@ SIGNATURES = (
         level=Level.CERTAIN,
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
+    Signature(
+        # nccl before 2.13 does not say why; what it refuses so while ranks connect is mostly this
+        pattern=r"ProcessGroupNCCL\.cpp:\d{1,6}, invalid usage, NCCL version",
+        source="torch 1.7-1.12 csrc/distributed/c10d/ProcessGroupNCCL.cpp; nccl 2.7-2.12 src/init.cc; NVIDIA/nccl issue 1241, PiPPy issue 396 and espnet issue 4726",
+        message="NCCL refuses how it is used, mostly since two ranks use the same GPU",
+        hint="let each rank use the GPU of its `LOCAL_RANK` (`torch.cuda.set_device`), and start no more ranks on a node than it has GPUs; with `NCCL_DEBUG=WARN` NCCL says what it refuses",
+        examples=(
+            "RuntimeError: NCCL error in: /src/ProcessGroupNCCL.cpp:911, invalid usage, NCCL version 2.7.8",
+        ),
+        not_examples=(
+            "NCCL error in: ../ProcessGroupNCCL.cpp:1287, unhandled system error, NCCL version 2.17.1",
+        ),
+        not_near=("Last error:",),
+    ),
 )

@@ -67,6 +67,8 @@ _ALONE = {
     "Compute Mode": "",
     "GSP Firmware Version": "",
 }
+#: The tool's own spaces; people who write of such a value leave one or none.
+_PADDED = re.compile(r"\S\s{2,}: ")
 #: The first two lines of a block whose own first line was cut off.
 _PRODUCT = re.compile(r"\s*Product Name\s+: \S")
 _BRAND = re.compile(r"\s*Product (?:Brand|Architecture)\s+: \S")
@@ -191,7 +193,7 @@ class _Part:
             paths.append(f"{self._flat}/{key}")
         elif within:
             self._flat = ""
-        if key in _ALONE:
+        if key in _ALONE and _PADDED.search(line.text):
             paths.append(_ALONE[key] + key)
         for path in paths:
             section, _, last = path.rpartition("/")

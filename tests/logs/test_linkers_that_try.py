@@ -71,6 +71,12 @@ def test_the_linker_of_a_build_is(lib: str, op: str, condition: str) -> None:
     assert found.causes[0].condition == condition
 
 
+def test_the_linker_of_make_is() -> None:
+    found = read(f"{TRIED.format(lib='aio')}make[2]: *** [CMakeFiles/tool.dir/all] Error 1\n")
+    assert found.causes[0].condition == "libaio-missing"
+    assert found.causes[0].confidence >= 0.7
+
+
 def test_a_library_that_deepspeed_does_not_look_for_is_a_failed_link() -> None:
     found = read(TRIED.format(lib="foo"))
     assert found.causes[0].condition == "build-dependency-missing"

@@ -209,6 +209,8 @@ def test_lines_that_have_lost_their_indent() -> None:
         pytest.param("PCI\n    Slot   : 3\n", id="another key"),
         pytest.param("Clocks\n    Wall   : 12:00\n", id="other clocks"),
         pytest.param("License Status: Unlicensed software is not allowed\n", id="a sentence"),
+        pytest.param("it says\n    Remapping Failure Occurred : Yes\n", id="words of a program"),
+        pytest.param("Look at `License Status : Unlicensed`.\n", id="words in a sentence"),
         pytest.param("GPU 00000000:1B:00.0\n    is the one that fails\n", id="an address alone"),
         pytest.param("Product Name    : ProLiant DL380\n", id="another product"),
     ],

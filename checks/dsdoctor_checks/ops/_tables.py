@@ -90,6 +90,7 @@ CXX17_GCC = 7
 OF_A_BUILD = (
     "FAILED: ",
     "build stopped",
+    ": *** [",
     "error: command",
     "subprocess-exited-with-error",
     "failed with exit",

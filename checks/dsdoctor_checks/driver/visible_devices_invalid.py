@@ -30,6 +30,7 @@ from dsdoctor.api import (
     LaunchCommand,
     Missing,
     NotStated,
+    OsInfo,
     RunNeeds,
     Scope,
     Status,
@@ -76,10 +77,11 @@ def names_exist(
     env: Environment | Missing,
     torch: TorchBuild | Missing,
     command: LaunchCommand | Missing,
+    os: OsInfo | Missing,
 ) -> Iterator[Finding]:
     """Every entry must select a GPU that exists, and --gpus only visible ones."""
     env = job_environment(env, command)
-    beyond = _left_by_rocr(torch, env)
+    beyond = _left_by_rocr(torch, env) or _beyond_the_kernel(torch, env, os)
     if beyond is not None:
         yield beyond
         return
@@ -189,9 +191,33 @@ def _left_by_rocr(torch: TorchBuild | Missing, env: Environment | Missing) -> Fi
     )
 
 
+def _beyond_the_kernel(
+    torch: TorchBuild | Missing, env: Environment | Missing, os: OsInfo | Missing
+) -> Finding | None:
+    """An index that no GPU has that the kernel offers to ROCm; the lowest layer counts from 0."""
+    names = ("ROCR_VISIBLE_DEVICES", *_OF_HIP)
+    name = next((one for one in names if variable(env, one)), None)
+    if name is None or not _is_for_rocm(torch, name) or isinstance(os, Missing):
+        return None
+    value, here = variable(env, name) or "", os.amd_gpus
+    indices = [one.strip() for one in value.split(",")]
+    beyond = [one for one in indices if one.isdecimal() and int(one[:9]) >= here]
+    if not here or not beyond:  # without one, another condition says so
+        return None
+    last = here - 1
+    return fail(
+        f"`{name}={value}` contains `{beyond[0]}`, but the GPUs here are 0 to {last}",
+        effect="ROCm ignores that entry and all after it, and ranks find no device",
+        hint=f"use indices from 0 to {last}, or unset `{name}`",
+        entry=beyond[0],
+        first_index=0,
+        last_index=last,
+    )
+
+
 def _is_for_rocm(torch: TorchBuild | Missing, name: str) -> bool:
     """Whether torch uses ROCm; of a paste that does not say so, whether a variable of ROCm does."""
-    told = name == _OF_HIP[0]
+    told = name != _OF_HIP[1]
     if isinstance(torch, Missing):
         return told and torch.why is Why.NOT_ASKED
     try:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from dsdoctor.api import Gpu, Gpus, LaunchCommand, RunNeeds, TorchBuild
@@ -159,6 +160,35 @@ def test_amd_gpus_are_counted_among_those_that_are_left(
     torch = TorchBuild(version="2.6.0", hip=hip)
     found = judge(CHECK, gpus=m.NOT_ASKED, torch_build=torch, environment=m.env(**variables))
     assert bool(found.bad) == expected
+
+
+@pytest.mark.parametrize(
+    ("variables", "hip", "here", "said"),
+    [
+        pytest.param({"HIP_VISIBLE_DEVICES": "0,4"}, "6.2", 4, "HIP_VISIBLE_DEVICES", id="of HIP"),
+        pytest.param({"CUDA_VISIBLE_DEVICES": "4"}, "6.2", 4, "CUDA_VISIBLE_DEVICES", id="of CUDA"),
+        pytest.param(
+            {"ROCR_VISIBLE_DEVICES": "3,4", "HIP_VISIBLE_DEVICES": "1"},
+            "6.2", 4, "ROCR_VISIBLE_DEVICES", id="of the layer below",
+        ),
+        pytest.param({"HIP_VISIBLE_DEVICES": "0,1,2,3"}, "6.2", 4, "", id="all that there are"),
+        pytest.param({"ROCR_VISIBLE_DEVICES": "3", "HIP_VISIBLE_DEVICES": "0"}, "6.2", 4, "", id="the last"),
+        pytest.param({"ROCR_VISIBLE_DEVICES": "GPU-1f"}, "6.2", 4, "", id="a UUID"),
+        pytest.param({"HIP_VISIBLE_DEVICES": "4"}, "6.2", 0, "", id="no number is known"),
+        pytest.param({"HIP_VISIBLE_DEVICES": "4"}, None, 4, "", id="a build for CUDA"),
+    ],
+)  # fmt: skip
+def test_amd_gpus_that_the_kernel_does_not_have(
+    variables: dict[str, str], hip: str | None, here: int, said: str
+) -> None:
+    os = msgspec.structs.replace(m.LINUX, amd_gpus=here)
+    torch = TorchBuild(version="2.6.0", hip=hip)
+    env = m.env(**variables)
+    found = judge(CHECK, gpus=m.NOT_ASKED, torch_build=torch, environment=env, os_info=os)
+    assert bool(found.bad) == bool(said)
+    if said:
+        value = variables[said]
+        assert found.worst.message == f"`{said}={value}` contains `4`, but the GPUs here are 0 to 3"
 
 
 def test_a_paste_that_does_not_name_torch() -> None:

@@ -231,8 +231,13 @@ def _nameless(values: Sequence[_Value], into: Statements) -> None:
             groups.append([])
         groups[-1].append(value)
     listed = [n for n in range(_MOST_GPUS) if into.states(Gpus, f"gpus.{n}.index")]
-    if listed and len(listed) != len(groups):
-        return  # which of them it is cannot be told
+    if groups and listed and len(listed) != len(groups):
+        first = groups[0][0].line.number
+        into.notice(
+            f"the part of `nvidia-smi -q` from line {first} on does not say which GPU it describes,"
+            " and is not judged; add the line `GPU …` that is above it"
+        )
+        return
     places = listed or [_NAMELESS + n for n in range(len(groups))]
     if into.states(Gpus, "count") and not listed:
         return  # none, or all by their addresses

@@ -296,8 +296,10 @@ LISTED = "".join(
 def test_the_gpus_of_a_list_are_those_of_as_many_sections() -> None:
     found = troubles(f"{LISTED}\n{FINE}{FINE}{PENDING}")
     assert found["row-remap-pending"].evidence["gpu"] == 2
-    alone = stated(f"{LISTED}\n{PENDING}").facts["gpus"]["gpus"]
-    assert len(alone) == 3  # of which of them it is cannot be told
+    unclear = stated(f"{LISTED}\n{PENDING}")
+    assert len(unclear.facts["gpus"]["gpus"]) == 3
+    [note] = unclear.noticed
+    assert note.startswith("the part of `nvidia-smi -q` from line 6 on does not say which GPU")
     single = LISTED.partition("\n")[0]
     assert troubles(f"{single}\n\n{PENDING}")["row-remap-pending"].evidence["gpu"] == 0
 

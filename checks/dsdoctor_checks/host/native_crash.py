@@ -279,7 +279,7 @@ SIGNATURES = (
         masks=("host-oom-killed", "rank-killed", "nccl-timeout-watchdog", "rendezvous-timeout"),
     ),
     Signature(
-        pattern=r"Fatal Python error: Aborted|(?:exitcode\s*:|return code =|exited with code) -6\b|Signal 6 \(SIGABRT\)|Signal: Aborted \(6\)|srun: error: \S+: tasks? [\d,-]+: Aborted|exited on signal 6 \(",
+        pattern=r"Fatal Python error: Aborted|(?:exitcode\s*:|return code =|exited with code) -6\b|Signal 6 \(SIGABRT\)|Signal: Aborted \(6\)|srun: error: \S+: tasks? [\d,-]+: Aborted",
         source="CPython 3.8-3.14; torch 1.9-2.13 distributed/elastic; Open MPI 1.8-5.0 opal/util/stacktrace.c; slurm 20.02-25.05 src/srun",
         examples=(
             "Fatal Python error: Aborted",
@@ -290,9 +290,18 @@ SIGNATURES = (
             "[n3:43722] Signal: Aborted (6)",
             "srun: error: n3: task 0: Aborted",
             "srun: error: n3: tasks 0,4-7: Aborted (core dumped)",
-            "mpirun noticed that process rank 1 with PID 22 on node n1 exited on signal 6 (Aborted).",
         ),
         not_examples=("exits with return code = -64", "exitcode : -61", "exited with code -60"),
+        level=Level.WEAK,
+        echo=True,
+    ),
+    Signature(
+        pattern=r"exited on signal 6 \(Abort",
+        source="openmpi 1.6-5.0 orte/tools/orterun/help-orterun.txt, prrte 2-3",
+        examples=(
+            "mpirun noticed that process rank 1 with PID 22 on node n1 exited on signal 6 (Aborted).",
+        ),
+        not_examples=(),
         level=Level.WEAK,
         echo=True,
     ),

@@ -39,9 +39,7 @@ SIGNATURES = (
         examples=(
             "RuntimeError: NCCL error in: /src/ProcessGroupNCCL.cpp:911, invalid usage, NCCL version 2.7.8",
         ),
-        not_examples=(
-            "NCCL error in: ../ProcessGroupNCCL.cpp:1287, unhandled system error, NCCL version 2.17.1",
-        ),
+        not_examples=("error in: ../comm.cpp:12, invalid usage, NCCL version 2.7.8",),
         not_near=("Last error:",),
     ),
 )

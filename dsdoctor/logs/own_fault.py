@@ -74,6 +74,12 @@ FAKE_TENSORS = ("with fake tensors: ", "when making fake tensor call")
 OF_TORCHSCRIPT = frozenset({"UnsupportedNodeError"})
 #: CPython's words for a call of a model with wrong arguments; below, frames that only pass them on.
 WRONG_CALL = lazy(r"\bforward\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)")
+#: Where a function of the script's stands that only it can name, so no other process can have it
+#: (CPython 3.3-3.14 Modules/_pickle.c, Lib/pickle.py), and a function instead of a value.
+LOCAL_OBJECT = lazy(
+    r"^(?:AttributeError: Can't (?:pickle|get)|PicklingError: Can't pickle) local object "
+    r"|^TypeError: .{0,200}, not (?:builtin_function_or_method|function|method)$"
+)
 #: The same of any function.
 WRONG_ARGUMENTS = lazy(
     r"^[\w.<>]{1,200}\(\) (?:got (?:an unexpected|multiple)|missing \d|takes \d)"
@@ -262,6 +268,7 @@ def _misused(error: Error) -> bool:
         _unread(error)
         or error.type in OF_TORCHSCRIPT
         or closed_itself(error)
+        or LOCAL_OBJECT.search(f"{error.type}: {error.message}") is not None
         or (error.type == "TypeError" and _called_wrongly(error))
         or (_ends_in(error, COLLATES) and _is_of_arguments(error))
         or (error.type == "KeyError" and _lacks_column(error))

@@ -77,7 +77,7 @@ def _progress() -> re.Pattern[str]:
         r"\[batch=(?P<b>\d{1,9})(?:/\d{1,9})?\]:"
         # deepspeed 0.19.8, utils/timer.py
         r"|global_step=(?P<t>\d{1,9}), RunningAvgSamplesPerSec"
-        r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update)s?\b"
+        r"|(?i:\b(?:global[_ ]?step|micro[_ ]?step|iteration|iter|step|update|batch)s?\b"
         r"[ :=#]{0,12}[\[(]? {0,12}(?P<s>\d{1,9})\b.{0,600}?loss)"
         r"|\[ {0,8}(?P<g>\d{1,6}), {1,8}(?P<h>\d{1,9})(?:/ {0,8}\d{1,9})?\].{0,80}loss"
         r"|(?i:\b(?:epoch|train)\b[^\d\n]{0,12}(?P<f>\d{1,6})(?:/\d{1,6})?[^\w\n]{1,8}"
@@ -100,6 +100,8 @@ def step_of(text: str, place: int = 0) -> Step | None:
     Step(place=0, kind='s', reached=9000200.0)
     >>> step_of("Step 50/100000; acc:  31.2; ppl: 51.2; xent: 3.9; lr: 0.00001; 3/41 tok/s")
     Step(place=0, kind='s', reached=50.0)
+    >>> step_of("batch:   20 | loss: 5.1")
+    Step(place=0, kind='s', reached=20.0)
     >>> step_of("Epoch 1:  3%|# | 3000/60000 [25:00<9:00:00,  2.01it/s, v_num=7, loss=0.1]")
     Step(place=0, kind='n60000', reached=3000.0)
     """

@@ -124,7 +124,8 @@ def test_an_invalid_usage_of_nccl(last: str, condition: str) -> None:
     text = (
         "Traceback (most recent call last):\n"
         '  File "/home/me/train.py", line 3, in <module>\n    model = DDP(model)\n'
-        '  File "/opt/lib/python3.8/site-packages/torch/nn/parallel/distributed.py", line 8, in f\n'
+        '  File "/opt/lib/python3.8/site-packages/torch/distributed/utils.py", line 8, in'
+        " _verify_param_shape_across_processes\n"
         "RuntimeError: NCCL error in: /src/ProcessGroupNCCL.cpp:1191, invalid usage, NCCL version"
         f" 2.10.3\nncclInvalidUsage: This usually reflects invalid usage of NCCL library.\n{last}"
     )

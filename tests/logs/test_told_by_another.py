@@ -81,3 +81,60 @@ def test_the_function_that_is_applied_to_rows(last: str, *, is_own: bool) -> Non
         f" apply_function_on_filtered_inputs\n{last}\n"
     )
     assert (read(text).outcome is Outcome.USER_CODE) == is_own
+
+
+SPAWNED = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/me/train.py", line 7, in <module>\n    for batch in loader:\n'
+    f'  File "{SITE}/torch/utils/data/dataloader.py", line 9, in __iter__\n'
+    '  File "/usr/lib/python3.11/multiprocessing/reduction.py", line 60, in dump\n'
+)
+LOGGED = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/me/train.py", line 7, in <module>\n    log = WandbLogger(save_dir=dir)\n'
+    f'  File "{SITE}/pytorch_lightning/loggers/wandb.py", line 3, in __init__\n'
+    "TypeError: expected str, bytes or os.PathLike object, not {0}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_own"),
+    [
+        (
+            f"{SPAWNED}AttributeError: Can't get local object 'Data.__init__.<locals>.<lambda>'\n",
+            True,
+        ),
+        (f"{SPAWNED}AttributeError: Can't pickle local object 'main.<locals>.collate'\n", True),
+        (f"{SPAWNED}BrokenPipeError: [Errno 32] Broken pipe\n", False),
+        (LOGGED.format("builtin_function_or_method"), True),
+        (LOGGED.format("NoneType"), False),
+    ],
+    ids=["lambda", "collate function", "another", "builtin", "nothing"],
+)
+def test_functions_that_cannot_be_passed(text: str, *, is_own: bool) -> None:
+    assert (read(text).outcome is Outcome.USER_CODE) == is_own
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("/var/spool/slurm/job1/slurm_script: line 3: DATA: unbound variable", Outcome.USER_CODE),
+        ("run.sh: 3: DATA: parameter not set", Outcome.USER_CODE),
+        ("run.sh: line 3: nvcc: command not found", Outcome.CAUSE),
+    ],
+    ids=["bash", "dash", "a program"],
+)
+def test_a_variable_that_a_shell_script_does_not_set(line: str, said: Outcome) -> None:
+    assert read(f"{line}\n").outcome is said
+
+
+def test_batches_below_a_caught_exception() -> None:
+    """A program prints what it caught, and counts its batches."""
+    caught = (
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 27, in pack\n    return pack_sequence(x)\n'
+        "RuntimeError: Length of all samples has to be greater than 0\n"
+    )
+    parts = [f"{caught}batch: {n * 10} | loss: 5.1\n" * 1 for n in range(1, 30)]
+    rest = "".join(f"batch: {n} | loss: 4.{n}\n" for n in range(300, 900, 10))
+    assert read("".join(parts) + rest + "Finished Training!!!\n").outcome is Outcome.CLEAN

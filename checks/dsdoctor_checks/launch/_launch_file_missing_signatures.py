@@ -161,6 +161,38 @@ SIGNATURES = (
         level=Level.STRONG,
     ),
     Signature(
+        pattern=r"\bzsh:(?:\d{1,6}:)? command not found: (?P<program>torchrun|deepspeed|accelerate|srun|python3?)$",
+        source="zsh 5.0-5.9 Src/exec.c",
+        message="`{program}` is not on PATH",
+        examples=(
+            "zsh: command not found: torchrun",
+            "zsh: command not found: deepspeed",
+            "run.sh:zsh:3: command not found: accelerate",
+            "zsh: command not found: srun",
+            "zsh: command not found: python",
+        ),
+        not_examples=("zsh: command not found: torchrunner",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"python[\w.]{0,12}: can't find '__main__' module in '(?P<path>[^']{1,400})'",
+        source="CPython 3.3-3.14 Lib/runpy.py",
+        message="`{path}` is a folder, and has no `__main__.py` that Python could start",
+        hint="name the script in the folder, or start a package with `python -m`",
+        examples=("/usr/bin/python: can't find '__main__' module in '/w/DeepSpeed'",),
+        not_examples=("python: can't find '__main__' module in ''",),
+        level=Level.STRONG,
+    ),
+    Signature(
+        pattern=r"^error: Failed to spawn: `(?P<program>[^`]{1,300})`",
+        source="uv 0.4-0.9 crates/uv/src/commands/project/run.rs; why it was not is in the next lines",
+        message="uv could not start `{program}`",
+        hint="write the script's path as seen from the working folder, or install the program that is meant (`uv add`)",
+        examples=("error: Failed to spawn: `train.py`",),
+        not_examples=("the error: Failed to spawn: `train.py`",),
+        level=Level.STRONG,
+    ),
+    Signature(
         # a batch script calls these more than once, and goes on
         pattern=r"(?:^|[\s:])(?P<program>apptainer|singularity|enroot|docker|podman|ray|python3?|uv): (?:command )?not found\b",
         source="bash 3-5, dash 0.5",
@@ -197,12 +229,13 @@ SIGNATURES = (
     ),
     Signature(
         # a batch script calls others, and goes on without one
-        pattern=r"^-?(?:/(?:usr/)?bin/)?(?:ba|da|z|k)?sh: (?:line \d+: |\d+: )?(?P<program>(?:\.{1,2}/|/)\S{1,300}\.(?:sh|slurm|sbatch)): (?:No such file or directory|not found)$",
+        pattern=r"^-?(?:/(?:usr/)?bin/)?(?:ba|da|z|k)?sh: (?:line \d+: |\d+: )?(?P<program>\S{1,300}\.(?:sh|slurm|sbatch)): (?:No such file or directory|not found)$",
         source="bash 3-5, dash 0.5",
         message="The script `{program}` does not exist",
         hint="correct its path, or change into the folder that it is relative to before it is started",
         examples=(
             "bash: ./pretrain.sh: No such file or directory",
+            "bash: jobs/pretrain.sh: No such file or directory",
             "-bash: ../jobs/train.slurm: No such file or directory",
             "/bin/bash: /w/jobs/train.sbatch: No such file or directory",
             "sh: 1: ./run.sh: not found",

@@ -31,7 +31,8 @@ SIGNATURES = (
         masks=("nccl-timeout-watchdog", "nccl-unhandled-cuda-error", "rendezvous-timeout"),
     ),
     Signature(
-        # nccl before 2.13 does not say why; what it refuses so while ranks connect is mostly this
+        # nccl before 2.13 does not say why; while ranks connect for DistributedDataParallel, which
+        # first compares the parameters, it refuses hardly anything else so
         pattern=r"ProcessGroupNCCL\.cpp:\d{1,6}, invalid usage, NCCL version",
         source="torch 1.7-1.12 csrc/distributed/c10d/ProcessGroupNCCL.cpp; nccl 2.7-2.12 src/init.cc; NVIDIA/nccl issue 1241, PiPPy issue 396 and espnet issue 4726",
         message="NCCL refuses how it is used, mostly since two ranks use the same GPU",
@@ -40,6 +41,7 @@ SIGNATURES = (
             "RuntimeError: NCCL error in: /src/ProcessGroupNCCL.cpp:911, invalid usage, NCCL version 2.7.8",
         ),
         not_examples=("error in: ../comm.cpp:12, invalid usage, NCCL version 2.7.8",),
+        near=("_verify_param",),
         not_near=("Last error:",),
     ),
 )

@@ -268,4 +268,14 @@ SIGNATURES = (
         examples=("ModuleNotFoundError: No module named 'loralib'",),
         not_examples=("ModuleNotFoundError: No module named 'mylib.core'",),
     ),
+    Signature(
+        pattern=r"^ImportError: No module named (?P<name>[A-Za-z_]\w{0,80})$",
+        source="CPython 2.7 Python/import.c, for which torch was released up to 1.4",
+        message="the module `{name}` is not installed for Python 2",
+        hint="start the job with the Python that has it, or install the package that provides"
+        " `{name}`; torch has no release for Python 2 since 1.5",
+        module="name",
+        examples=("ImportError: No module named matplotlib",),
+        not_examples=("ImportError: No module named mylib.core",),
+    ),
 )

@@ -58,6 +58,18 @@ SIGNATURES = (
         level=Level.LIKELY,
     ),
     Signature(
+        pattern=r": write error: (?P<why>Stale file handle|Input/output error|Transport endpoint is not connected)$",
+        source="bash 3.2-5.3 builtins/common.c, coreutils 8-9 lib/closeout.c, with glibc's words for ESTALE, EIO and ENOTCONN",
+        message="A file system failed while a shell wrote to it: {why}",
+        examples=(
+            "slurm_script: line 13: echo: write error: Stale file handle",
+            "tee: log.txt: write error: Input/output error",
+            "cat: write error: Transport endpoint is not connected",
+        ),
+        not_examples=("echo: write error: Stale file handle or so",),
+        level=Level.LIKELY,
+    ),
+    Signature(
         # the file system took the script away while the shell was still reading it
         pattern=r": error reading input file: (?P<why>Stale file handle|Input/output error|Transport endpoint is not connected)\s*$",
         source="bash 5.2 input.c, with glibc's words for ESTALE, EIO and ENOTCONN",

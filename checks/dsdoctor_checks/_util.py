@@ -254,6 +254,28 @@ def job_environment(
     return Environment(variables={**env.variables, **own})
 
 
+def stated_for_cpu(
+    run: RunNeeds, env: Environment | Missing, command: LaunchCommand | Missing
+) -> bool:
+    """Whether the job says itself that it runs on the CPU, and nothing in it needs a GPU.
+
+    With `DS_ACCELERATOR=cpu`, an option such as `--cpu` of `accelerate launch`, or an empty
+    CUDA_VISIBLE_DEVICES in front of the command: one in the environment may be a leftover.
+
+    >>> none = Environment(variables={})
+    >>> stated_for_cpu(RunNeeds(), none, LaunchCommand(env={"CUDA_VISIBLE_DEVICES": ""}))
+    True
+    >>> stated_for_cpu(RunNeeds(gpus=("0",)), none, LaunchCommand(options={"cpu": ""}))
+    False
+    """
+    if run.wants_gpu or run.gpu_needed_by:
+        return False
+    value = variable(env, "DS_ACCELERATOR")
+    if isinstance(command, Missing):
+        return value == "cpu"
+    return command.on_cpu({} if value is None else {"DS_ACCELERATOR": value})
+
+
 def unset_by(command: LaunchCommand | Missing, name: str) -> str:
     """What unsets a variable of the job: the command may set it itself.
 
@@ -369,8 +391,11 @@ def capabilities(
 ) -> dict[str, Capability]:
     """Compute capability of each GPU of the run, by `GPU <index> (<name>)`.
 
-    Reported by NVML, else by torch, whose device numbers then apply.
+    Reported by NVML, else by torch, whose device numbers then apply. Empty if the command
+    hides every GPU.
     """
+    if not run.gpus and run.visible_devices is not None and not _tokens(run.visible_devices):
+        return {}
     told = {
         (f"GPU {gpu.index}" if gpu.index is not None else "a GPU")
         + f" ({gpu.name or 'unnamed'})": gpu.cc

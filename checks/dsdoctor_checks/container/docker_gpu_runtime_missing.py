@@ -29,6 +29,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Level,
     LibCuda,
     Missing,
@@ -45,7 +46,7 @@ from dsdoctor.api import (
     skip,
     warn,
 )
-from dsdoctor_checks._util import cuda_works, driver_loaded, listed, variable
+from dsdoctor_checks._util import cuda_works, driver_loaded, listed, stated_for_cpu, variable
 from dsdoctor_checks._where import this_container
 
 from ..cluster._slurm import gpus_of_node, in_job  # noqa: TID252  # families of one pack share it
@@ -66,6 +67,7 @@ def runtime_hands_gpus_over(
     gpus: Gpus | Missing,
     run: RunNeeds,
     runtimes: ContainerRuntimes | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Reports a container without device nodes or libcuda on a host that has a driver.
 
@@ -94,6 +96,9 @@ def runtime_hands_gpus_over(
         return
     if isinstance(kernel, Missing):
         yield _not_read(kernel)
+        return
+    if stated_for_cpu(run, env, command):
+        yield skip("the job is set to use the CPU")
         return
     if os.container is None or cuda_works(live):
         yield skip("not a container without GPUs")

@@ -13,19 +13,15 @@ from dsdoctor.api import (
     TorchBuild,
 )
 from dsdoctor_checks._amd import amd_gpus
-from dsdoctor_checks._util import variable, visible_tokens
+from dsdoctor_checks._util import stated_for_cpu, visible_tokens
 
 #: Options of the deepspeed launcher that place ranks on cores: those of the CPU accelerator, and those of
 #: GPUs that offload to the CPU.
 _CORES = frozenset({"bind_cores_to_rank", "bind_core_list"})
 
 
-def _chosen(
-    env: Environment | Missing, command: LaunchCommand | Missing, torch: TorchBuild | Missing
-) -> bool:
-    """Whether the run is meant for DeepSpeed's CPU accelerator."""
-    if variable(env, "DS_ACCELERATOR") == "cpu":
-        return True
+def _bound(command: LaunchCommand | Missing, torch: TorchBuild | Missing) -> bool:
+    """Whether options of the launcher are meant for DeepSpeed's CPU accelerator."""
     bound = isinstance(command, LaunchCommand) and bool(_CORES & command.options.keys())
     return bound and built_for_cpu(torch)
 
@@ -41,7 +37,9 @@ def meant_for_cpu(
     """Why no GPU is missing: the run, or the machine and its torch, are for the CPU; "" if not."""
     if run.wants_gpu:
         return ""
-    if _chosen(env, command, torch):
+    if stated_for_cpu(run, env, command):
+        return "the run is set to use the CPU"
+    if _bound(command, torch):
         return "the run asks for DeepSpeed's CPU accelerator"
     # a machine without a GPU on its PCI bus, and a torch that could not use one
     by_cpu = built_for_cpu(torch) and isinstance(kernel, NvidiaKernel) and not amd_gpus(os, kernel)

@@ -63,6 +63,7 @@ from dsdoctor_checks._util import (
     is_jetson,
     job_environment,
     other_accelerator,
+    stated_for_cpu,
     variable,
     visible_tokens,
 )
@@ -115,6 +116,9 @@ def some_gpu_visible(
 ) -> Iterator[Finding]:
     """Warns if there is no NVIDIA GPU; fails if there is one, or one was requested."""
     if isinstance(live, TorchLive) and live.devices:
+        return
+    if stated_for_cpu(run, env, command):
+        yield skip("the job is set to use the CPU")
         return
     env = job_environment(env, command)
     say = fail if run.wants_gpu else warn

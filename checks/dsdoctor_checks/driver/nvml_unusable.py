@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Finding,
     Gpus,
     GpuTopology,
+    LaunchCommand,
     Missing,
     NotStated,
     NvidiaKernel,
@@ -47,6 +48,7 @@ from dsdoctor_checks._util import (
     gpus_hidden,
     is_jetson,
     other_accelerator,
+    stated_for_cpu,
 )
 from dsdoctor_checks.driver import _tables
 
@@ -89,6 +91,7 @@ def nvml_answers(
     torch: TorchBuild | Missing,
     deepspeed: DeepSpeedLive | Missing,
     packages: Packages | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """An error or a hang of NVML; without an NVIDIA GPU, its absence is expected."""
     say = warn if cuda_works(live) else fail
@@ -139,6 +142,9 @@ def nvml_answers(
     if error.code in _ABSENCE and (not there or gpus_hidden(os, kernel, env)):
         reason = f"DeepSpeed uses {other} here, not an NVIDIA GPU" if other else _NO_GPU
         yield skip(reason, code=error.code)
+        return
+    if error.code in _ABSENCE and stated_for_cpu(run, env, command):
+        yield skip("the job is set to use the CPU", code=error.code)
         return
     in_container = isinstance(os, OsInfo) and os.container is not None
     lacking = error.code == _tables.NVML_LIBRARY_NOT_FOUND

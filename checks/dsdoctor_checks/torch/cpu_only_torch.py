@@ -23,6 +23,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Level,
     LibCuda,
     Missing,
@@ -44,7 +45,14 @@ from dsdoctor.api import (
     warn,
 )
 from dsdoctor_checks._amd import ROCM_BUILD, amd_gpus
-from dsdoctor_checks._util import capabilities, gpu_expected, is_jetson, is_listed, pair
+from dsdoctor_checks._util import (
+    capabilities,
+    gpu_expected,
+    is_jetson,
+    is_listed,
+    pair,
+    stated_for_cpu,
+)
 from dsdoctor_checks.torch._builds import (
     NEWEST,
     choose,
@@ -79,6 +87,7 @@ def torch_has_cuda(
     patient: Patient | Missing,
     packages: Packages | Missing,
     toolkits: CudaToolkits | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """A failure only if a GPU is present or requested."""
     if torch.version is None:
@@ -86,6 +95,9 @@ def torch_has_cuda(
         return
     if torch.cuda is not None or torch.hip is not None:
         yield ok(torch=torch.version, cuda=torch.cuda, hip=torch.hip)
+        return
+    if stated_for_cpu(run, env, command):
+        yield skip(f"torch {torch.version} is a CPU build, and the job is set to use the CPU")
         return
     unasked = isinstance(gpus, Missing) and gpus.why is Why.NOT_ASKED
     nvcc = isinstance(toolkits, CudaToolkits) and toolkits.chosen is not None

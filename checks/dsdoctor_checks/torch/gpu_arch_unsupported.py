@@ -24,6 +24,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     LibCuda,
     Missing,
     NotStated,
@@ -48,6 +49,7 @@ from dsdoctor_checks._util import (
     code_for,
     dotted,
     parse_arch,
+    stated_for_cpu,
 )
 from dsdoctor_checks._util import pair as two
 from dsdoctor_checks.torch import _gpu_arch_unsupported_signatures, _tables
@@ -126,8 +128,12 @@ def torch_has_code_for_gpus(
     lib: LibCuda | Missing,
     patient: Patient | Missing,
     packages: Packages | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Each GPU needs machine code of its major version, or PTX; an AMD GPU, its own."""
+    if stated_for_cpu(run, env, command):
+        yield skip("the job is set to use the CPU")
+        return
     amd = _on_amd_gpus(live, run)
     if amd:
         yield from amd

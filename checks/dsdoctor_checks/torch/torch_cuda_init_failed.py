@@ -22,6 +22,7 @@ from dsdoctor.api import (
     Environment,
     Finding,
     Gpus,
+    LaunchCommand,
     Missing,
     NvidiaKernel,
     Nvml,
@@ -35,7 +36,7 @@ from dsdoctor.api import (
     skip,
 )
 from dsdoctor_checks._amd import amd_gpus, rocm_finds_none
-from dsdoctor_checks._util import driver_answers, failed_to_start, gpu_expected
+from dsdoctor_checks._util import driver_answers, failed_to_start, gpu_expected, stated_for_cpu
 
 CONDITION = Condition(
     "torch-cuda-init-failed",
@@ -93,6 +94,7 @@ def cuda_initializes(
     torch: TorchBuild | Missing,
     os: OsInfo | Missing,
     nvml: Nvml | Missing,
+    command: LaunchCommand | Missing,
 ) -> Iterator[Finding]:
     """Judges failures of CUDA, of ROCm, or of one device, that no other condition explains."""
     if not live.imported.ok:
@@ -130,6 +132,9 @@ def cuda_initializes(
             error=live.cuda_error,
             amd_gpus=amd,
         )
+        return
+    if stated_for_cpu(run, env, command):
+        yield skip("the job is set to use the CPU")
         return
     if not (
         gpu_expected(run, kernel, gpus, env)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from dsdoctor.model.facts.base import Fact
+from dsdoctor.model.units import whole
 
 _NOTHING: Mapping[str, str] = {}
 _OFF = frozenset({"false", "no", "0"})
@@ -84,10 +85,13 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
         True
         >>> LaunchCommand(script_args=("--use_cpu=false",)).on_cpu()
         False
+        >>> LaunchCommand(script_args=("--cpu", "8")).on_cpu()
+        False
         """
         given = [*self.options.items(), *self.script_options()]
-        if any(name in ON_CPU and value.lower() not in _OFF for name, value in given):
-            return True
+        for name, value in given:  # `--cpu 8` is a number of cores
+            if name in ON_CPU and value.lower() not in _OFF and whole(value) in (None, 1):
+                return True
         known = {**variables, **self.env}
         return known.get("DS_ACCELERATOR") == "cpu" or known.get("CUDA_VISIBLE_DEVICES") in (
             "",

@@ -31,7 +31,7 @@ from dsdoctor.api import (
     ok,
     warn,
 )
-from dsdoctor_checks._util import listed, visible_tokens
+from dsdoctor_checks._util import job_environment, listed, visible_tokens
 
 from ._util import judged, named, selector, without_instance
 
@@ -54,10 +54,10 @@ def several_gpus_are_whole(
     """
     found = judged(gpus, run, env)
     sliced = [gpu for gpu in found if gpu.mig_mode and not without_instance(gpu)]
-    tokens = visible_tokens(env) or ()
+    tokens = visible_tokens(job_environment(env, command)) or ()
     ranks = 0 if isinstance(command, Missing) else command.num_gpus or 0
     wanted = max(len(run.gpus), run.expect_gpus or 0, len(tokens), ranks)
-    mixed = len(sliced) < len(found)
+    mixed = len(sliced) < len(found) and not (wanted < SEVERAL and _is_one_process(command))
     if not sliced or (wanted < SEVERAL and not mixed):
         yield ok(sliced=[gpu.index for gpu in sliced])
         return
@@ -72,3 +72,10 @@ def several_gpus_are_whole(
         devices=max(wanted, len(found)),
         seen=seen,
     )
+
+
+def _is_one_process(command: LaunchCommand | Missing) -> bool:
+    """Whether the command starts a single process, which uses one device unless it says otherwise."""
+    if isinstance(command, Missing):
+        return False
+    return command.num_gpus == 1 or (command.launcher == "python" and command.inner is None)

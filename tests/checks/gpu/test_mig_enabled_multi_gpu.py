@@ -11,9 +11,12 @@ from dsdoctor.api import (
     Gpus,
     ImportOutcome,
     LaunchCommand,
+    Missing,
     RunNeeds,
     TorchLive,
+    Why,
 )
+from dsdoctor.probes.command_line import parse_command
 from dsdoctor.testing import judge
 from dsdoctor_checks.gpu import mig_enabled_multi_gpu
 
@@ -73,5 +76,34 @@ def test_what_torch_sees_decides(devices: int, expected: str) -> None:
         environment=Environment(),
         launch_command=LaunchCommand(launcher="torchrun", argv=("torchrun", "t.py"), num_gpus=2),
         torch_live=live,
+    )
+    assert found.status == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "variables", "expected"),
+    [
+        pytest.param("python t.py", {}, "ok", id="a single process"),
+        pytest.param("torchrun --nproc_per_node 1 t.py", {}, "ok", id="one rank"),
+        pytest.param("torchrun --nproc_per_node 2 t.py", {}, "warn", id="two ranks"),
+        pytest.param("deepspeed t.py", {}, "warn", id="a rank for each device"),
+        pytest.param(
+            "python t.py", {"CUDA_VISIBLE_DEVICES": "0,1"}, "warn", id="both are named for it"
+        ),
+        pytest.param(
+            "env CUDA_VISIBLE_DEVICES=0,1 python t.py", {}, "warn", id="both, with the command"
+        ),
+        pytest.param("", {}, "warn", id="no command"),
+    ],
+)
+def test_a_machine_that_mixes_them(line: str, variables: dict[str, str], expected: str) -> None:
+    found = judge(
+        mig_enabled_multi_gpu.several_gpus_are_whole,
+        gpus=Gpus(gpus=(Gpu(index=0, mig_mode=False), Gpu(index=1, mig_mode=True))),
+        run_needs=RunNeeds(),
+        environment=Environment(variables=variables),
+        launch_command=parse_command(line.split())
+        if line
+        else Missing(why=Why.NOT_ASKED, detail="no command"),
     )
     assert found.status == expected

@@ -21,6 +21,7 @@ from dsdoctor.framework import (
     imports_torch,
 )
 from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.job.accelerate_use import without_accelerate
 from dsdoctor.job.batch import batch_of
 from dsdoctor.job.deepspeed_use import deepspeed_use
 from dsdoctor.job.environment import of_active, of_command
@@ -96,6 +97,7 @@ def resolve(run: RunNeeds, host: Host) -> RunNeeds:
         uses_deepspeed=None if container else deepspeed_use(parsed, text, host, run.cwd),
         group_line=group.line if group is not None and group.of_launcher else 0,
         gpu_needed_by=gpu_needed_by(parsed, group) if here else "",
+        without_accelerate=container is None and without_accelerate(parsed, host, run.cwd),
         training_arguments=fills_training_arguments(text) or trainer == "llamafactory-cli",
         trainer_values=trainer_values(parsed, host, run.cwd),
         container_ranks=inside.num_gpus if inside.launcher in COUNTING else None,

@@ -203,6 +203,8 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
             of a launcher, and sets none itself; 0 = unknown, or it does not.
         gpu_needed_by: what in the command or the script surely needs a GPU here; "" = nothing
             certainly does.
+        without_accelerate: nothing that the script and its own modules import uses accelerate;
+            False = something does, or it is unknown.
         container: how the command starts the job's container; None = it starts none.
         manifest: the container of a manifest in which the command stands; None = in none.
         hostfile: the file given with --hostfile.
@@ -251,6 +253,7 @@ class RunNeeds(Fact, frozen=True, kw_only=True):
     uses_deepspeed: bool | None = None
     group_line: int = 0
     gpu_needed_by: str = ""
+    without_accelerate: bool = False
     container: ContainerStart | None = None
     manifest: ManifestContainer | None = None
     hostfile: str | None = None

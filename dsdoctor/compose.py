@@ -150,9 +150,16 @@ def _pasted_files(made: Snapshot, run: RunNeeds) -> frozenset[type[Fact]]:
 def _facts_of_demand(snapshot: Snapshot) -> tuple[Fact, ...]:
     """Facts that determine how much memory the job needs; only those with all of their fields."""
     from dsdoctor.model.facts.machine import Environment  # noqa: PLC0415  # only for another machine
-    from dsdoctor.model.facts.python import DeepSpeedInstall  # noqa: PLC0415
+    from dsdoctor.model.facts.python import (  # noqa: PLC0415
+        DeepSpeedInstall,
+        ImportOutcome,
+        TorchBuild,
+    )
 
-    kinds: list[type[Fact]] = [Gpus, Environment, DeepSpeedInstall]
+    # not those of the torch that is installed here
+    unknown = ImportOutcome(ok=False)
+    empty: list[Fact] = [TorchLive(imported=unknown), DeepSpeedLive(imported=unknown), TorchBuild()]
+    kinds: list[type[Fact]] = [Gpus, Environment, DeepSpeedInstall, *map(type, empty)]
     whole = _copy(snapshot)
     whole.sources = {
         key: fields
@@ -160,7 +167,9 @@ def _facts_of_demand(snapshot: Snapshot) -> tuple[Fact, ...]:
         if any(source.reader != DESCRIBED for source in fields.values())
     }
     known = [whole.get(kind) for kind in kinds if kind.key() not in whole.sources]
-    return tuple(fact for fact in known if isinstance(fact, Fact))
+    given = [fact for fact in known if isinstance(fact, Fact)]
+    have = {type(fact) for fact in given}
+    return (*given, *(fact for fact in empty if type(fact) not in have))
 
 
 def composed(here: Snapshot, node: Snapshot, name: str) -> Snapshot:

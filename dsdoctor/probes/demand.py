@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from dsdoctor.api import (
     DeepSpeedInstall,
+    DeepSpeedLive,
     Environment,
     Gpus,
     Hostfile,
     LaunchCommand,
     Packages,
     RunNeeds,
+    TorchBuild,
+    TorchLive,
     TrainingJob,
     probe,
 )
 from dsdoctor.host import HostError
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.memory import MemoryDemand
+from dsdoctor.model.partial import NotStated
 from dsdoctor.model.ranks import hosts_of, ranks_of
 
 #: Keys that the memory model leaves out, and that change nothing but activations.
@@ -35,6 +41,9 @@ def memory_demand(
     packages: Packages | Missing,
     job: TrainingJob | Missing,
     hostfile: Hostfile | Missing,
+    live: TorchLive | Missing,
+    chosen: DeepSpeedLive | Missing,
+    torch: TorchBuild | Missing,
 ) -> MemoryDemand:
     """The demand, if --plan, --model or the command is sufficient to compute it."""
     described = isinstance(job, TrainingJob) and job.shape and (job.preset or run.config)
@@ -56,6 +65,9 @@ def memory_demand(
     known = total is not None and hosts is not None and total.count % hosts == 0
     if total is not None and hosts is not None and known:
         ranks, nodes = total.count // hosts if ranks else 0, hosts
+    stays_on_cpu = isinstance(command, LaunchCommand) and command.on_cpu()
+    if not ranks and not stays_on_cpu:
+        ranks = _devices_of_torch(live, chosen, torch, packages, env)
     if run.model is None:
         if not known:
             raise HostError(Why.ABSENT, "the number of ranks and hosts of the command is not known")
@@ -71,3 +83,36 @@ def memory_demand(
         demand.transformers_in(packages),
         source="command" if run.model is None else "model",
     )
+
+
+def _devices_of_torch(
+    live: TorchLive | Missing,
+    chosen: DeepSpeedLive | Missing,
+    torch: TorchBuild | Missing,
+    packages: Packages | Missing,
+    env: Environment | Missing,
+) -> int:
+    """Devices that torch sees where NVML sees none: 0 if the run is one of the CPU.
+
+    NVML knows neither AMD's GPUs nor NPUs. What DeepSpeed chose decides, then `DS_ACCELERATOR`,
+    then the build of torch.
+
+    Raises:
+        HostError: an accelerator is used, but the number of its devices is not known.
+    """
+    name = chosen.accelerator if isinstance(chosen, DeepSpeedLive) else None
+    with contextlib.suppress(NotStated):  # a paste may not contain them
+        if name is None and isinstance(env, Environment):
+            name = env.get("DS_ACCELERATOR")
+        if name == "cpu":
+            return 0
+        if isinstance(live, TorchLive) and live.devices:
+            return len(live.devices)
+        if name is None and isinstance(packages, Packages) and "torch-npu" in packages.packages:
+            name = "npu"
+        tried = isinstance(live, TorchLive) and live.imported.ok
+        if name is None and not tried and isinstance(torch, TorchBuild):
+            name = "rocm" if torch.hip is not None else None
+    if name in (None, "cuda"):
+        return 0
+    raise HostError(Why.UNSUPPORTED, f"the memory of the accelerator (`{name}`) is not known")

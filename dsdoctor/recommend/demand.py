@@ -13,6 +13,7 @@ import msgspec
 from dsdoctor.api import (
     DeepSpeedInstall,
     Environment,
+    Gpu,
     Gpus,
     LaunchCommand,
     Packages,
@@ -334,13 +335,25 @@ def transformers_in(packages: Packages | Missing) -> str | None:
     return None
 
 
+def _most_of_slices(gpu: Gpu) -> int | None:
+    """Memory of the largest MIG device, of which a process sees one; None = there is none."""
+    with contextlib.suppress(partial.NotStated):  # a paste may not contain it
+        held = gpu.mig_devices or () if gpu.mig_mode else ()
+        return max((one.memory_total_bytes or 0 for one in held), default=None)
+    return None
+
+
 def free_of(gpus: Gpus | Missing) -> int | None:
     """Free bytes of the fullest GPU; None = not known."""
     if isinstance(gpus, Missing):
         return None
     with contextlib.suppress(partial.NotStated):  # a paste may not contain it
         sizes = [
-            gpu.memory_total_bytes if gpu.memory_free_bytes is None else gpu.memory_free_bytes
+            slices
+            if (slices := _most_of_slices(gpu)) is not None
+            else gpu.memory_total_bytes
+            if gpu.memory_free_bytes is None
+            else gpu.memory_free_bytes
             for gpu in gpus.gpus
         ]
         return min((size for size in sizes if size), default=None)

@@ -27,7 +27,7 @@ def demand(model: Path, packages: Packages | Missing) -> MemoryDemand:
     asked = {"train_micro_batch_size_per_gpu": 32, "bf16": {"enabled": True}}
     run = RunNeeds(model=wanted.model, sequence=512, config=asked, finetune="full", expect_gpus=1)
     absent = missing()
-    found = memory_demand.function(run, *[absent] * 4, packages, absent, absent)
+    found = memory_demand.function(run, *[absent] * 4, packages, *[absent] * 5)
     assert isinstance(found, MemoryDemand)
     return found
 

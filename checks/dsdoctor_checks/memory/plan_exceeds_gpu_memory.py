@@ -31,15 +31,17 @@ from dsdoctor.api import (
     Gpus,
     MemoryDemand,
     Missing,
+    NotStated,
     RunNeeds,
     Scope,
+    TorchLive,
     check,
     fail,
     ok,
     skip,
     warn,
 )
-from dsdoctor_checks._util import chosen, gib
+from dsdoctor_checks._util import chosen, gib, visible_tokens
 from dsdoctor_checks._where import recommend
 
 from ._util import itemized, otherwise
@@ -129,29 +131,87 @@ def _compare(demand: MemoryDemand, total: int, free: int) -> Finding:
     return ok(**evidence)
 
 
+#: Total and free bytes.
+_Size = tuple[int, int]
+
+
+def _is_split(gpu: Gpu) -> bool:
+    """Whether it has MIG devices, as far as is known: a paste may not contain them."""
+    try:
+        return bool(gpu.mig_mode and gpu.mig_devices)
+    except NotStated:
+        return False
+
+
+def _slices(used: tuple[Gpu, ...], selector: str) -> list[_Size]:
+    """The MIG device that a selector names; all of these GPUs if it names none of them."""
+    held = [one for gpu in used if _is_split(gpu) for one in gpu.mig_devices or ()]
+    asked = selector.strip().lower()
+    named = [one for one in held if one.uuid and one.uuid.lower().startswith(asked)]
+    return [
+        (one.memory_total_bytes, one.memory_total_bytes - (one.memory_used_bytes or 0))
+        for one in (named if asked.startswith("mig-") and named else held)
+        if one.memory_total_bytes
+    ]
+
+
+def _sizes(used: tuple[Gpu, ...], run: RunNeeds, env: Environment | Missing) -> list[_Size]:
+    """The memory that a rank gets on each GPU, as NVML reports it.
+
+    A process sees one MIG device of all, whichever CUDA enumerates first if none is selected (NVIDIA's
+    MIG user guide, read 2026-12-01): the largest counts then, so that what fails fits on none.
+    """
+    entire = [gpu for gpu in used if not _is_split(gpu)]
+    of_command = run.visible_devices
+    tokens = of_command.split(",") if of_command is not None else visible_tokens(env) or ()
+    selector = next(iter(run.gpus or tokens), "")
+    if selector.strip().lower().startswith("mig-") or (used and not entire):
+        held = _slices(used, selector)
+        return [max(held)] if held else []
+    return [
+        (total, total if gpu.memory_free_bytes is None else gpu.memory_free_bytes)
+        for gpu in entire
+        if (total := gpu.memory_total_bytes)
+    ]
+
+
+def _sizes_of_torch(live: TorchLive | Missing, run: RunNeeds) -> list[_Size]:
+    """The memory of the devices that torch sees, where NVML reports none: AMD's GPUs, or a Jetson's.
+
+    None if the run selects some of them and they differ: their numbers may not be torch's.
+    """
+    if isinstance(live, Missing):
+        return []
+    try:
+        sizes = [device.memory_bytes for device in live.devices if device.memory_bytes]
+    except NotStated:
+        return []
+    if (run.gpus or run.visible_devices is not None) and len(set(sizes)) > 1:
+        return []
+    return [(size, size) for size in sizes[: run.device_count]]
+
+
 @check(CONDITION)
 def gpu_memory_is_enough(
     demand: MemoryDemand,
-    gpus: Gpus,
+    gpus: Gpus | Missing,
     run: RunNeeds,
     env: Environment | Missing,
+    live: TorchLive | Missing,
 ) -> Iterator[Finding]:
     """Compares the demand with the smallest selected GPU, or the smallest that the plan names."""
     if not demand.on_gpu:
         yield skip("the run uses no GPU")
         return
     used = chosen(gpus, run, env)
-    if run.plan is not None and run.plan.gpu_ids and not run.gpus:
+    if run.plan is not None and run.plan.gpu_ids and not run.gpus and isinstance(gpus, Gpus):
         used = tuple(gpu for gpu in gpus.gpus if gpu.index in run.plan.gpu_ids)
-    lacking = _missing_gpus(run, used)
+    lacking = None if isinstance(gpus, Missing) else _missing_gpus(run, used)
     if lacking is not None:
         yield lacking
         return
-    sizes = [
-        (gpu.memory_total_bytes, gpu.memory_free_bytes) for gpu in used if gpu.memory_total_bytes
-    ]
+    sizes = _sizes(used, run, env) or _sizes_of_torch(live, run)
     if not sizes:
         yield skip("the memory of no chosen GPU could be read")
         return
-    free = min(total if free is None else free for total, free in sizes)
-    yield _compare(demand, min(total for total, _ in sizes), free)
+    yield _compare(demand, min(total for total, _ in sizes), min(free for _, free in sizes))

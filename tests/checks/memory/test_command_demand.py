@@ -32,7 +32,7 @@ from dsdoctor_checks.memory import (
     plan_exceeds_host_memory,
 )
 from dsdoctor_checks.storage import disk_full
-from tests.checks.machines import NO_ENV, gpus
+from tests.checks.machines import ABSENT, NO_ENV, gpus
 from tests.probes.test_training_job import PLAIN
 
 GIB = 1 << 30
@@ -87,6 +87,7 @@ def on_gpu(*args: Any, **given: Any) -> Finding:
     found = judge(
         plan_exceeds_gpu_memory.gpu_memory_is_enough,
         environment=NO_ENV,
+        torch_live=ABSENT,
         **{name: made[name] for name in names},
     )
     (finding,) = found.findings

@@ -41,8 +41,8 @@ from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_me
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
 
 GIB = 1 << 30
-#: Packages, what the command says of the training, and the hostfile.
-NOT_READ = (ABSENT, ABSENT, ABSENT)
+#: Packages, what the command says of the training, the hostfile, and what torch and DeepSpeed see.
+NOT_READ = (ABSENT,) * 6
 STAGE2: dict[str, Any] = {
     "train_micro_batch_size_per_gpu": 1,
     "fp16": {"enabled": True},
@@ -70,7 +70,12 @@ def demand(
 def on_gpus(needs: RunNeeds, found: Gpus) -> Finding:
     check = plan_exceeds_gpu_memory.gpu_memory_is_enough
     (finding,) = judge(
-        check, memory_demand=demand(needs, found), gpus=found, run_needs=needs, environment=NO_ENV
+        check,
+        memory_demand=demand(needs, found),
+        gpus=found,
+        run_needs=needs,
+        environment=NO_ENV,
+        torch_live=ABSENT,
     ).findings
     assert isinstance(finding, Finding)
     return finding

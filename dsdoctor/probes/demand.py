@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import posixpath
+import sys
 
 from dsdoctor.api import (
     DeepSpeedInstall,
@@ -18,7 +20,9 @@ from dsdoctor.api import (
     TrainingJob,
     probe,
 )
-from dsdoctor.host import HostError
+from dsdoctor.framework import packages_in, syntax_of
+from dsdoctor.host import Host, HostError, read_text
+from dsdoctor.lazy_regex import lazy
 from dsdoctor.model.facts.base import Missing, Why
 from dsdoctor.model.facts.memory import MemoryDemand
 from dsdoctor.model.partial import NotStated
@@ -29,6 +33,20 @@ _NO_STATE = frozenset(
     f"activation_checkpointing.{key}"
     for key in ("partition_activations", "cpu_checkpointing", "contiguous_memory_optimization")
 )
+
+#: Packages that start no further process for a rank unless a word below stands in the script.
+_ONE_PROCESS = sys.stdlib_module_names | {
+    "accelerate", "datasets", "deepspeed", "einops", "evaluate", "huggingface_hub", "numpy",
+    "pandas", "peft", "safetensors", "sklearn", "tokenizers", "torch", "torchvision", "tqdm",
+    "transformers", "wandb", "yaml",
+}  # fmt: skip
+#: Words of a script that starts other processes, or that spreads one model over several GPUs.
+_MORE_THAN_ONE = lazy(
+    r"spawn|fork|launch|elastic|distributed\.run|[Pp]rocess(?:es|ing)?\b|Popen|os\.(?:system|exec|popen)"
+    r"|runpy|importlib|device_map|max_memory|cuda:[1-9{]"
+)
+#: Variables with which something else starts one process for each rank: torchrun, MPI, Slurm.
+_OF_A_RANK = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_COMM_", "PMI_", "PMIX_", "SLURM_PROCID")
 
 
 @probe
@@ -44,6 +62,7 @@ def memory_demand(
     live: TorchLive | Missing,
     chosen: DeepSpeedLive | Missing,
     torch: TorchBuild | Missing,
+    host: Host,
 ) -> MemoryDemand:
     """The demand, if --plan, --model or the command is sufficient to compute it."""
     described = isinstance(job, TrainingJob) and job.shape and (job.preset or run.config)
@@ -68,6 +87,8 @@ def memory_demand(
     stays_on_cpu = isinstance(command, LaunchCommand) and command.on_cpu()
     if not ranks and not stays_on_cpu:
         ranks = _devices_of_torch(live, chosen, torch, packages, env)
+    if ranks > 1 and not known and _is_one_process(host, run, command, env):
+        ranks, nodes = 1, 1
     if run.model is None:
         if not known:
             raise HostError(Why.ABSENT, "the number of ranks and hosts of the command is not known")
@@ -116,3 +137,29 @@ def _devices_of_torch(
     if name in (None, "cuda"):
         return 0
     raise HostError(Why.UNSUPPORTED, f"the memory of the accelerator (`{name}`) is not known")
+
+
+def _is_one_process(
+    host: Host, run: RunNeeds, command: LaunchCommand | Missing, env: Environment | Missing
+) -> bool:
+    """Whether the command surely starts one rank on whatever GPUs there are: `python train.py`.
+
+    Not if the script cannot be read, or may start others itself.
+    """
+    if not isinstance(command, LaunchCommand) or command.launcher != "python" or run.gpus:
+        return False
+    script = command.script or ""
+    if command.inner or command.outer or run.expect_gpus or run.container is not None:
+        return False
+    with contextlib.suppress(NotStated, HostError):
+        names = {*command.env, *(env.variables if isinstance(env, Environment) else ())}
+        if any(name.startswith(_OF_A_RANK) for name in names) or not script.endswith(".py"):
+            return False
+        text = read_text(host, posixpath.join(run.cwd, script))
+        tree = syntax_of(text)
+        return (
+            tree is not None
+            and packages_in(tree) <= _ONE_PROCESS
+            and _MORE_THAN_ONE.search(text) is None
+        )
+    return False

@@ -14,7 +14,7 @@ from dsdoctor.model.facts.python import Package, Packages
 from dsdoctor.model.facts.run import RunNeeds
 from dsdoctor.model.units import GIB
 from dsdoctor.probes.demand import memory_demand
-from dsdoctor.testing import missing
+from dsdoctor.testing import FakeHost, missing
 
 T5 = {
     "model_type": "t5", "d_model": 1024, "d_ff": 4096, "d_kv": 64, "num_heads": 16,
@@ -27,7 +27,7 @@ def demand(model: Path, packages: Packages | Missing) -> MemoryDemand:
     asked = {"train_micro_batch_size_per_gpu": 32, "bf16": {"enabled": True}}
     run = RunNeeds(model=wanted.model, sequence=512, config=asked, finetune="full", expect_gpus=1)
     absent = missing()
-    found = memory_demand.function(run, *[absent] * 4, packages, *[absent] * 5)
+    found = memory_demand.function(run, *[absent] * 4, packages, *[absent] * 5, FakeHost())
     assert isinstance(found, MemoryDemand)
     return found
 

@@ -214,4 +214,6 @@ def gpu_memory_is_enough(
     if not sizes:
         yield skip("the memory of no chosen GPU could be read")
         return
+    if demand.ranks_here == 1 and demand.source != "plan":  # it uses one of them
+        sizes = [max(sizes)]
     yield _compare(demand, min(total for total, _ in sizes), min(free for _, free in sizes))

@@ -36,13 +36,13 @@ from dsdoctor.recommend.models import from_config
 from dsdoctor.recommend.presets import PRESETS
 from dsdoctor.recommend.setting import Setting
 from dsdoctor.report.demand import lines as demand_lines
-from dsdoctor.testing import judge
+from dsdoctor.testing import FakeHost, judge
 from dsdoctor_checks.memory import plan_exceeds_gpu_memory, plan_exceeds_host_memory
 from tests.checks.machines import ABSENT, LINUX, NO_ENV, gpus
 
 GIB = 1 << 30
 #: Packages, what the command says of the training, the hostfile, and what torch and DeepSpeed see.
-NOT_READ = (ABSENT,) * 6
+NOT_READ = (*(ABSENT,) * 6, FakeHost())
 STAGE2: dict[str, Any] = {
     "train_micro_batch_size_per_gpu": 1,
     "fp16": {"enabled": True},

@@ -64,7 +64,7 @@ def demand(
 ) -> MemoryDemand:  # fmt: skip
     known = DeepSpeedInstall(version="0.16.2")
     fact = memory_demand.function(
-        run, found, env, command, known, *[ABSENT] * 3, live, chosen, torch
+        run, found, env, command, known, *[ABSENT] * 3, live, chosen, torch, FakeHost()
     )
     assert isinstance(fact, MemoryDemand)
     return fact

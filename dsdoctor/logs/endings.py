@@ -106,7 +106,6 @@ PEERS, SUMMARY = "NCCL WARN ", "'train_runtime'"
 #: option or a setting begins a line, as the line above it lacks its backslash.
 _SHELLS_SYNTAX = lazy(
     r": (?:line )?\d{1,7}: (?:[Ss]yntax error\b|unexpected EOF while looking for matching"
-    r"|\w{1,80}: unbound variable$|\w{1,80}: parameter not set$"
     r"|(?:--?[A-Za-z][\w-]{0,60}|[\w.]{1,60}(?==))\S{0,200}: (?:command )?not found$)"
 )
 #: A frame in the stack of a C++ exception (torch 1.8-2.13 c10/util/Backtrace.cpp).
@@ -220,8 +219,6 @@ def is_mistake_in_script(line: str) -> bool:
     """Whether a shell says that the script that it runs is written wrongly.
 
     >>> is_mistake_in_script("run.sh: line 7: --lr: command not found")
-    True
-    >>> is_mistake_in_script("run.sh: line 7: SCRATCH: unbound variable")
     True
     >>> is_mistake_in_script("run.sh: line 7: nvcc: command not found")
     False

@@ -115,19 +115,6 @@ def test_functions_that_cannot_be_passed(text: str, *, is_own: bool) -> None:
     assert (read(text).outcome is Outcome.USER_CODE) == is_own
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("/var/spool/slurm/job1/slurm_script: line 3: DATA: unbound variable", Outcome.USER_CODE),
-        ("run.sh: 3: DATA: parameter not set", Outcome.USER_CODE),
-        ("run.sh: line 3: nvcc: command not found", Outcome.CAUSE),
-    ],
-    ids=["bash", "dash", "a program"],
-)
-def test_a_variable_that_a_shell_script_does_not_set(line: str, said: Outcome) -> None:
-    assert read(f"{line}\n").outcome is said
-
-
 def test_batches_below_a_caught_exception() -> None:
     """A program prints what it caught, and counts its batches."""
     caught = (
@@ -138,3 +125,10 @@ def test_batches_below_a_caught_exception() -> None:
     parts = [f"{caught}batch: {n * 10} | loss: 5.1\n" * 1 for n in range(1, 30)]
     rest = "".join(f"batch: {n} | loss: 4.{n}\n" for n in range(300, 900, 10))
     assert read("".join(parts) + rest + "Finished Training!!!\n").outcome is Outcome.CLEAN
+
+
+def test_a_program_that_uv_does_not_find() -> None:
+    text = (
+        "error: Failed to spawn: `train.py`\n  Caused by: No such file or directory (os error 2)\n"
+    )
+    assert [cause.condition for cause in read(text).causes] == ["launch-file-missing"]

@@ -60,9 +60,9 @@ def read(text: str) -> Diagnosis:
             id="a build by uv",
         ),
         pytest.param(
-            "error: Failed to spawn: `foo`\n  Caused by: No such file or directory (os error 2)\n",
+            "error: Failed to spawn: `foo`\n  Caused by: Exec format error (os error 8)\n",
             "error: Failed to spawn: `foo`",
-            id="a program that uv does not find",
+            id="a program that uv may not start",
         ),
         pytest.param(
             '#9 12.81 ERROR: failed to solve: process "/bin/sh -c make" did not complete '

@@ -185,11 +185,12 @@ SIGNATURES = (
     ),
     Signature(
         pattern=r"^error: Failed to spawn: `(?P<program>[^`]{1,300})`",
-        source="uv 0.4-0.9 crates/uv/src/commands/project/run.rs; why it was not is in the next lines",
-        message="uv could not start `{program}`",
+        source="uv 0.4-0.9 crates/uv/src/commands/project/run.rs; the next line says why",
+        message="uv did not find `{program}`",
         hint="write the script's path as seen from the working folder, or install the program that is meant (`uv add`)",
         examples=("error: Failed to spawn: `train.py`",),
         not_examples=("the error: Failed to spawn: `train.py`",),
+        near=("(os error 2)",),
         level=Level.STRONG,
     ),
     Signature(

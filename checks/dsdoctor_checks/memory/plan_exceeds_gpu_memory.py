@@ -159,7 +159,7 @@ def _sizes(used: tuple[Gpu, ...], run: RunNeeds, env: Environment | Missing) -> 
     """The memory that a rank gets on each GPU, as NVML reports it.
 
     A process sees one MIG device of all, whichever CUDA enumerates first if none is selected (NVIDIA's
-    MIG user guide, read 2026-12-01): the largest counts then, so that what fails fits on none.
+    MIG user guide, "CUDA Device Enumeration"): the largest counts then, so that what fails fits on none.
     """
     entire = [gpu for gpu in used if not _is_split(gpu)]
     of_command = run.visible_devices

@@ -26,6 +26,7 @@ UNLIKE: frozenset[type[Fact]] = frozenset({Gpus, OsInfo, Resources, FleetNode})
 _ALWAYS = (RunNeeds, NvidiaKernel)
 #: Sets of values for one path, so that nodes that all differ (or lie) cannot fill the memory.
 _REMEMBERED = 512
+#: Contents that have a number; with more, all are numbered anew.
 _NUMBERED = 32_768
 #: Maximum paths through a check, each with its own set of values; healthy nodes take one.
 _WAYS = 8

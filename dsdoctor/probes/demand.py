@@ -146,10 +146,10 @@ def _is_one_process(
 
     Not if the script cannot be read, or may start others itself.
     """
-    if not isinstance(command, LaunchCommand) or command.launcher != "python" or run.gpus:
+    if not isinstance(command, LaunchCommand) or not command.by_python_alone or command.outer:
         return False
     script = command.script or ""
-    if command.inner or command.outer or run.expect_gpus or run.container is not None:
+    if run.gpus or run.expect_gpus or run.container is not None:
         return False
     with contextlib.suppress(NotStated, HostError):
         names = {*command.env, *(env.variables if isinstance(env, Environment) else ())}

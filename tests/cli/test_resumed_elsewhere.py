@@ -39,13 +39,13 @@ def with_job(machine: Snapshot, path: str, cwd: Path, **more: Any) -> Snapshot:
     [
         pytest.param("out/checkpoint-5", "out/checkpoint-5", id="the same words"),
         pytest.param("out/checkpoint-5/", "./out/checkpoint-5", id="the same folder"),
-        pytest.param("/work/out/checkpoint-5", "out/checkpoint-5", id="written in full there"),
-        pytest.param("checkpoint-5", "/work/checkpoint-5", id="written in full here"),
+        pytest.param("/srv/out/checkpoint-5", "out/checkpoint-5", id="written in full there"),
+        pytest.param("checkpoint-5", "/srv/checkpoint-5", id="written in full here"),
         pytest.param("checkpoint-5", "checkpoint-5", id="a bare name"),
     ],
 )
 def test_of_the_snapshot(tmp_path: Path, of_snapshot: str, of_command: str) -> None:
-    made = with_job(of([saved(of_snapshot, 8), RunNeeds(cwd="/work")]), of_command, tmp_path)
+    made = with_job(of([saved(of_snapshot, 8), RunNeeds(cwd="/srv")]), of_command, tmp_path)
     found = made.get(Checkpoint)
     assert isinstance(found, Checkpoint)
     assert (found.path, found.resumed) == (of_snapshot, True)
@@ -62,8 +62,8 @@ def test_of_the_snapshot(tmp_path: Path, of_snapshot: str, of_command: str) -> N
 @pytest.mark.parametrize(
     "machine",
     [
-        pytest.param(of([RunNeeds(cwd="/work")]), id="no checkpoint"),
-        pytest.param(of([saved("out/checkpoint-9", 8), RunNeeds(cwd="/work")]), id="another one"),
+        pytest.param(of([RunNeeds(cwd="/srv")]), id="no checkpoint"),
+        pytest.param(of([saved("out/checkpoint-9", 8), RunNeeds(cwd="/srv")]), id="another one"),
     ],
 )
 def test_the_reason_says_what_is_missing(tmp_path: Path, machine: Snapshot) -> None:
@@ -85,7 +85,7 @@ def test_no_folder(tmp_path: Path, word: str) -> None:
 
 
 def test_a_checkpoint_that_is_passed_is_read_here(tmp_path: Path) -> None:
-    machine = of([saved("out/c", 8), RunNeeds(cwd="/work")])
+    machine = of([saved("out/c", 8), RunNeeds(cwd="/srv")])
     made = with_job(machine, "out/c", tmp_path, checkpoint=str(tmp_path / "mine"))
     found = made.get(Checkpoint)
     assert isinstance(found, Checkpoint)

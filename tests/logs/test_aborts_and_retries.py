@@ -105,8 +105,9 @@ def test_the_service_for_ncclras_is_not_needed() -> None:
 CANCELLED = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-06T12:03:05 ***\n"
 
 
-def test_a_script_that_a_batch_script_could_not_execute() -> None:
-    refused = "/var/spool/slurmd/job7/slurm_script: line 21: ./hosts.sh: Permission denied\n"
+@pytest.mark.parametrize("suffix", ["sh", "py", "bash", "slurm"])
+def test_a_script_that_a_batch_script_could_not_execute(suffix: str) -> None:
+    refused = f"/var/spool/slurmd/job7/slurm_script: line 21: ./hosts.{suffix}: Permission denied\n"
     assert answer(f"{refused}{DUMP}{CANCELLED}") == "job-cancelled"
     assert answer(refused) == "launch-file-missing"
 

@@ -78,4 +78,4 @@ def _is_one_process(command: LaunchCommand | Missing) -> bool:
     """Whether the command starts a single process, which uses one device unless it says otherwise."""
     if isinstance(command, Missing):
         return False
-    return command.num_gpus == 1 or (command.launcher == "python" and command.inner is None)
+    return command.num_gpus == 1 or command.by_python_alone

@@ -111,9 +111,7 @@ def accelerate_accepts_the_gpus(
 
 def _is_alone(command: LaunchCommand) -> bool:
     """Whether the command starts a single process, for which nothing sets the variables."""
-    if command.launcher == "python":
-        return command.inner is None
-    return (
+    return command.by_python_alone or (
         command.launcher == "accelerate"
         and command.num_gpus == 1
         and command.num_nodes in (None, 1)

@@ -135,7 +135,7 @@ SIGNATURES = (
     ),
     Signature(
         # a number after `sh:` is the line with a program that dash may not execute
-        pattern=r"OSError: PermissionError at |^(?!.{0,60}\bsh: \d{1,6}: (?!cannot )).*(?<!\.sh)(?<!\.py)(?<!\.slurm): Permission denied$|problem when trying to write in your cache folder",
+        pattern=r"OSError: PermissionError at |^(?!.{0,60}\bsh: \d{1,6}: (?!cannot )).*(?<!\.sh)(?<!\.py)(?<!\.slurm)(?<!\.bash): Permission denied$|problem when trying to write in your cache folder",
         source=(
             "transformers 4.20-5.23 utils/hub.py; coreutils 8-9, bash 3.2-5.2 and dash 0.5 with "
             "glibc's words for EACCES"
@@ -150,6 +150,7 @@ SIGNATURES = (
             "node-b: Permission denied (publickey).",
             "/bin/sh: 1: /usr/lib/gcc: Permission denied",
             "run.sh: line 4: ./hosts.sh: Permission denied",
+            "run.sh: line 4: ./hosts.bash: Permission denied",
         ),
         not_near=(
             "publickey",

@@ -65,6 +65,11 @@ class LaunchCommand(Fact, frozen=True, kw_only=True):
     config_path: str | None = None
     problems: tuple[str, ...] = ()
 
+    @property
+    def by_python_alone(self) -> bool:
+        """Whether Python starts the script, without a launcher in front of it."""
+        return self.launcher == "python" and self.inner is None
+
     def script_options(self) -> Iterator[tuple[str, str]]:
         """Options among the script's arguments: names with `_` for `-`, and values, "" for none.
 
